@@ -11,7 +11,9 @@ pub fn diff(change: &Change, now: &State) -> Vec<String> {
         return vec![format!("+ {line}")];
     }
     match (now, &change.wanted) {
-        (State::Values(now), State::Values(wanted)) => values(&change.target.parts(), now, wanted),
+        (State::Values(now), State::Values(wanted)) => {
+            values(&change.target.parts(), &words(now), &words(wanted))
+        }
         (now, wanted) => lines(&text(now), &text(wanted)),
     }
 }
@@ -26,6 +28,7 @@ fn brief(state: &State) -> String {
         State::Absent => "no file".to_owned(),
         State::File { content, .. } => format!("{} bytes", content.bytes().len()),
         State::Values(values) => {
+            let values = words(values);
             let mut unique: Vec<&str> =
                 values.iter().map(|v| v.as_deref().unwrap_or("-")).collect();
             unique.dedup();
@@ -36,6 +39,12 @@ fn brief(state: &State) -> String {
             }
         }
     }
+}
+
+/// Values with single spaces between words: tabs would break columns.
+fn words(values: &[Option<String>]) -> Vec<Option<String>> {
+    let spaced = |value: &String| value.split_whitespace().collect::<Vec<_>>().join(" ");
+    values.iter().map(|value| value.as_ref().map(spaced)).collect()
 }
 
 /// Values that change; equal changes of several parts are grouped.

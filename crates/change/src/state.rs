@@ -20,6 +20,7 @@ pub enum State {
         owner: Option<(u32, u32)>,
     },
     /// One value for each part of the target. `None` is a missing part in a current state, and an unchanged part in a wanted one.
+    /// Values that differ only in spaces and tabs are equal: the kernel separates columns by tabs.
     Values(Vec<Option<String>>),
 }
 
@@ -54,7 +55,7 @@ impl State {
             ) => content == other && wanted.is_none_or(|wanted| *mode == Some(wanted)),
             (State::Values(found), State::Values(wanted)) => {
                 let fits = |(found, wanted): (&Option<String>, &Option<String>)| {
-                    wanted.is_none() || found == wanted
+                    wanted.is_none() || is_same(found, wanted)
                 };
                 found.len() == wanted.len() && found.iter().zip(wanted).all(fits)
             }
@@ -83,7 +84,15 @@ impl State {
             return self.satisfies(before) || self.satisfies(wanted);
         };
         let mut parts = found.iter().zip(before).zip(wanted);
-        parts.all(|((found, before), wanted)| found == before || found == wanted)
+        parts.all(|((found, before), wanted)| is_same(found, before) || is_same(found, wanted))
+    }
+}
+
+/// Whether two values have the same words.
+fn is_same(one: &Option<String>, other: &Option<String>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.split_whitespace().eq(other.split_whitespace()),
+        (one, other) => one == other,
     }
 }
 

@@ -277,8 +277,7 @@ impl Target {
             Target::Values { paths } => {
                 let values = paths.iter().map(|path| match tree.text(path) {
                     Reading::Absent => Ok(None),
-                    // Some values are columns, which the kernel separates by tabs.
-                    seen => value(path, seen).map(|text| Some(normalize_spaces(&text))),
+                    seen => value(path, seen).map(Some),
                 });
                 Ok(State::Values(values.collect::<Result<_, _>>()?))
             }
@@ -381,7 +380,3 @@ const UNLOAD_RETRIES: usize = 9;
 const UNLOAD_PAUSE: Duration = Duration::from_millis(300);
 const LOADED: &str = "loaded";
 const NOT_LOADED: &str = "not loaded";
-
-fn normalize_spaces(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
-}

@@ -98,6 +98,26 @@ fn three_changes() -> Plan {
     ])
 }
 
+/// The kernel separates columns by tabs, and a plan by spaces.
+#[test]
+fn columns_are_restored_with_their_tabs() {
+    const BUFFERS: &str = "/proc/sys/net/ipv4/tcp_rmem";
+    let tree = Tree::new();
+    fs::create_dir_all(tree.path("/proc/sys/net/ipv4")).expect("a folder");
+    fs::write(tree.path(BUFFERS), "4096\t131072\t6291456\n").expect("a file");
+    let before = tree.contents();
+    let same = plan([Change::value(BUFFERS, "4096 131072 6291456")]);
+    let outcome = apply(&tree.machine, &same, "tune apply", 1).expect("applied");
+    assert_eq!((outcome.changes.len(), outcome.unchanged), (0, 1), "it differs only in tabs");
+    let wanted = Change::value(BUFFERS, "4096 131072 67108864");
+    apply(&tree.machine, &plan([wanted]), "tune apply", 1).expect("applied");
+    assert_eq!(tree.text(BUFFERS), "4096 131072 67108864\n");
+    let outcomes = tree.revert(Selection::All, false);
+    let change = "4096 131072 67108864 → 4096 131072 6291456".to_owned();
+    assert_eq!(outcomes, [RevertOutcome::Reverted(change)]);
+    assert_eq!(tree.contents(), before);
+}
+
 #[test]
 fn everything_is_as_it_was_after_revert() {
     let tree = Tree::new();

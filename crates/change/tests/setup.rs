@@ -84,6 +84,25 @@ fn advice<'p>(plan: &'p Plan, item: &str) -> Vec<&'p str> {
 }
 
 #[test]
+fn a_roce_port_without_an_address_is_advised_to_get_one() {
+    let advice = |machine: &Value, addresses: &[&str]| {
+        let addresses = addresses.iter().map(|address| address.parse().expect("an address"));
+        let request =
+            SetupRequest { addresses: addresses.collect(), ..SetupRequest::of(Purpose::Mpi) };
+        let plan = planned(machine, &request).expect("a plan");
+        let commands = plan.advice.into_iter().flat_map(|advice| advice.commands);
+        commands.filter(|command| command.contains("--address")).collect::<Vec<_>>()
+    };
+    let command = "wirelane setup mpi apply --address mlx5_0=ADDRESS/PREFIX";
+    assert_eq!(advice(&debian(), &[]), [command]);
+    assert_eq!(advice(&debian(), &["mlx5_0=10.0.0.1/24"]), Vec::<String>::new());
+    assert_eq!(advice(&debian(), &["mlx5_0@7=10.0.0.1/24"]), Vec::<String>::new());
+    let gid = format!("{NIC}/infiniband/mlx5_0/ports/1/gids/2");
+    let has_address = with(debian(), &[(&gid, "0000:0000:0000:0000:0000:ffff:0a00:0001\n")]);
+    assert_eq!(advice(&has_address, &[]), Vec::<String>::new());
+}
+
+#[test]
 fn each_family_has_its_own_package_names() {
     let plan = planned(&debian(), &SetupRequest::of(Purpose::Mpi)).expect("a plan");
     let (by, names) = packages(&plan);

@@ -36,6 +36,16 @@ pub(crate) fn count(number: f64) -> String {
     }
 }
 
+/// The percentile that one of this many operations exceeds: `p99.9` for 1000, `min` for 1.
+pub(crate) fn percentile(one_in: f64) -> String {
+    if one_in <= 1.0 {
+        return "min".to_owned();
+    }
+    // As many nines as it has, and a digit for 2 and 5 times a power of ten.
+    let digits = ((one_in.log10() - 1e-9).ceil() - 2.0).clamp(0.0, 15.0) as usize;
+    format!("p{:.digits$}", 100.0 - 100.0 / one_in)
+}
+
 /// Bytes, three digits, for axes: `1.5 MiB`.
 pub(crate) fn short_size(bytes: f64) -> String {
     match bytes {
@@ -111,6 +121,10 @@ mod tests {
         assert_eq!(time(12_500.0), "12.5 µs");
         assert_eq!(count(7_654_321.0), "7.65 M");
         assert_eq!(short_size(1_572_864.0), "1.5 MiB");
+        assert_eq!(
+            [1.0, 2.0, 10.0, 50.0, 100.0, 200.0, 1e3, 5e3, 1e6].map(percentile),
+            ["min", "p50", "p90", "p98", "p99", "p99.5", "p99.9", "p99.98", "p99.9999"]
+        );
         assert_eq!((percent(0.97), percent(0.0031)), ("97 %".into(), "0.31 %".into()));
         assert_eq!((change(-0.123), change(0.0321)), ("−12 %".into(), "+3.2 %".into()));
         assert_eq!((change(0.0001), change(0.0999)), ("±0 %".into(), "+10 %".into()));

@@ -57,6 +57,49 @@ fn a_run_can_be_repeated() {
     }
 }
 
+/// The end of each line is where its last mark is, the slowest operation.
+#[test]
+fn lines_with_many_points_are_drawn_to_their_end() {
+    let page = render(&[samples::latency()], None);
+    let plot = page.split("data-plot=\"distribution\"").nth(1).expect("a plot");
+    let plot = plot.split("</figure>").next().expect("an end");
+    let groups: Vec<&str> =
+        plot.split("<g class=\"s").filter(|group| group.contains("title")).collect();
+    assert_eq!(groups.len(), 5, "{plot}");
+    for group in groups {
+        let data: Vec<&str> =
+            group.split(" d=\"").skip(1).filter_map(|at| at.split('"').next()).collect();
+        let [line, .., slowest] = &data[..] else { panic!("{group}") };
+        assert!(line.len() > 1000, "few points: {line}");
+        let (_, end) = line.rsplit_once('L').expect("a point");
+        assert!(
+            slowest.starts_with(&format!("M{end}m")),
+            "the line ends at {end}, not at {slowest}"
+        );
+    }
+}
+
+#[test]
+fn long_commands_are_complete() {
+    let mut wide = samples::mesh();
+    let hosts: Vec<String> = (0..300).map(|host| format!("host{host}.example")).collect();
+    wide.matrix.as_mut().expect("a matrix").hosts = hosts.clone();
+    let page = render(&[wide], None);
+    assert!(page.contains(&format!("--hosts {}<", hosts.join(","))));
+}
+
+#[test]
+fn the_distribution_is_labelled_with_percentiles() {
+    let page = render(&[samples::latency()], None);
+    for label in [">min<", ">p90<", ">p99<", ">p99.9<", ">p99.99<"] {
+        assert!(page.contains(label), "{label}");
+    }
+    assert!(!page.contains("1 in "));
+    // Fifteen million operations: the last labels would overlap.
+    let page = render(&[samples::compare()], None);
+    assert!(page.contains(">p99.9999<") && !page.contains(">p99.99999<"));
+}
+
 #[test]
 fn several_runs_are_shown_from_run_to_run() {
     let mut later = samples::bandwidth(0.8);

@@ -145,14 +145,16 @@ fn results_of_nccl_match_the_schema_and_the_script_is_valid_python() {
 }
 
 /// The tree of a node, and the arguments.
-const MANIFESTS: [&str; 15] = [
+const MANIFESTS: [&str; 18] = [
     "empty job --image i:1 --type multi --launch torch -- train.py",
     "empty job --image i:1 --type multi --launch tensorflow -- python3 train.py",
     "iommu machineconfig",
     "empty machineconfig --memlock --enable-iommu --role infra",
     "ndr8 policy",
+    "ndr8 policy --all-nics",
     "mlx5-roce policy --vfs 4",
-    "ndr8 network --range 10.9.0.0/16 --exclusive",
+    "ndr8 network",
+    "ndr8 network --all-nics --range 10.9.0.0/16 --exclusive",
     "mlx5-roce network --range fd00::/64 --namespace train",
     "ndr8 job --image example/wirelane:1 --namespace train -- python train.py --lr 1e-3",
     "ndr8 job --image example/wirelane:1 --type multi --replicas 3 --devices 8",
@@ -161,4 +163,5 @@ const MANIFESTS: [&str; 15] = [
     "empty verify --image example/wirelane:1 --name fabric-check",
     "empty verify --image example/wirelane:1 --mode tcp --platform kubernetes",
     "empty exporter --image example/wirelane:1 --namespace monitoring",
+    "empty exporter --image example/wirelane:1 --gpu",
 ];

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use node::{Device, NetDev};
+use node::{Device, LinkLayer, NetDev, Port};
 use serde::Serialize;
 
 use super::network_service::{Interface, NetworkService};
@@ -30,6 +30,7 @@ pub struct PortAddress {
 
 pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refusal> {
     let interfaces = interfaces(context)?;
+    advise_missing(context, plan, &interfaces);
     if interfaces.is_empty() {
         return Ok(());
     }
@@ -45,6 +46,38 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         }
     }
     Ok(())
+}
+
+/// RoCE has a routable GID only if the net device has an address. This program cannot choose it.
+fn advise_missing(context: &Context<'_>, plan: &mut Plan, interfaces: &[Interface]) {
+    let purpose = context.request.purpose.name();
+    for device in &context.node.devices {
+        for port in device.ports.iter().filter(|port| is_roce_without_address(port)) {
+            let Some(netdev) = &port.netdev else { continue };
+            let master = context.node.netdev(netdev).and_then(|netdev| netdev.master.as_ref());
+            let is_own = |name: &String| name == netdev || Some(name) == master;
+            let is_wanted = |interface: &Interface| {
+                is_own(&interface.name) || interface.parent.as_ref().is_some_and(is_own)
+            };
+            if interfaces.iter().any(is_wanted) {
+                continue;
+            }
+            let name = match device.ports.len() {
+                1 => device.name.clone(),
+                _ => format!("{}:{}", device.name, port.number),
+            };
+            let why = format!("{name}: RoCE needs an address, and {netdev} has none: choose one");
+            let command = format!("wirelane setup {purpose} apply --address {name}=ADDRESS/PREFIX");
+            plan.advise("address", why, vec![command]);
+        }
+    }
+}
+
+fn is_roce_without_address(port: &Port) -> bool {
+    port.is_active()
+        && port.link_layer.value() == Some(&LinkLayer::Ethernet)
+        && !port.gids.is_empty()
+        && port.gids.iter().all(node::Gid::is_link_local)
 }
 
 /// Addresses of devices without other settings are set now and after a restart; other devices get advice, to avoid conflicting

@@ -5,7 +5,8 @@ use crate::Change;
 
 /// A file with these lines.
 pub(super) fn file(path: impl Into<String>, lines: &[String]) -> Change {
-    let mut text = "# Written by `wirelane tune`; `wirelane revert` reverts it.\n".to_owned();
+    // Without the command's name: `tune` and `setup` write the same files.
+    let mut text = "# Written by wirelane; `wirelane revert` reverts it.\n".to_owned();
     for line in lines {
         text.push_str(line);
         text.push('\n');

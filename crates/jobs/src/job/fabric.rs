@@ -9,15 +9,16 @@ use std::net::IpAddr;
 use node::Node;
 
 use super::network::Network;
+use super::plan::Request;
 use super::resolve::Selection;
 use super::usable::is_in_namespace;
 use super::usable_port::{PortKind, UsablePort};
 
 impl Selection<'_> {
     /// Drops ports of other fabrics.
-    pub(super) fn keep_one_fabric(&mut self, node: &Node, peers: &[IpAddr]) {
+    pub(super) fn keep_one_fabric(&mut self, node: &Node, request: &Request) {
         self.keep_one_subnet();
-        let note = self.keep_one_ethernet(node, peers);
+        let note = self.keep_one_ethernet(node, request);
         let Some(best) = self.fastest_kind() else { return };
         let other = |usable: &UsablePort| {
             format!("{}, and {} is faster: they cannot be mixed", usable.kind.name(), best.name())
@@ -76,7 +77,8 @@ impl Selection<'_> {
 
     /// RoCE: keeps ports that lead to the peers and all of the same rate, which are rails of the same fabric; where
     /// addresses do not show it, ports with at least half of the highest rate. Returns a note for the user.
-    fn keep_one_ethernet(&mut self, node: &Node, peers: &[IpAddr]) -> Option<String> {
+    fn keep_one_ethernet(&mut self, node: &Node, request: &Request) -> Option<String> {
+        let peers = request.peers;
         let is_roce = |usable: &UsablePort| usable.kind == PortKind::Roce;
         // A port without an address cannot be used, and is dropped for that later.
         let counts = |usable: &&UsablePort| is_roce(usable) && has_address(node, usable);
@@ -96,7 +98,7 @@ impl Selection<'_> {
                 )
             };
             self.drop_where(|usable| is_roce(usable) && is_slow(usable), why);
-            return uncertainty(&usable_ports, &leading, peers);
+            return uncertainty(&usable_ports, &leading, request);
         }
         let is_like = |usable: &UsablePort| leading.iter().any(|one| mbps(one) == mbps(usable));
         let names = names(&leading);
@@ -126,18 +128,22 @@ const MIN_RAIL_SUBNETS: usize = 3;
 fn uncertainty(
     usable_ports: &[UsablePort],
     leading: &[UsablePort],
-    peers: &[IpAddr],
+    request: &Request,
 ) -> Option<String> {
-    const FIX: &str = "pass the peers' addresses on the fabric, or set NCCL_IB_HCA";
+    let option = match request.peers_option {
+        "" => String::new(),
+        option => format!(" ({option})"),
+    };
+    let fix = format!("pass the peers' addresses on the fabric{option}, or set NCCL_IB_HCA");
     if !leading.is_empty() {
         return Some(format!(
             "WARNING: the peers' addresses are in a network of {} only, which is much slower than the other ports \
-             and assumed to be the management network: the faster ports are used. If they do not lead to the peers: {FIX}",
+             and assumed to be the management network: the faster ports are used. If they do not lead to the peers: {fix}",
             names(leading)
         ));
     }
-    (usable_ports.len() > 1 && !peers.is_empty()).then(|| {
-        format!("no RoCE port is in a network of the peers: it is unknown whether all ports lead to them; {FIX}")
+    (usable_ports.len() > 1 && !request.peers.is_empty()).then(|| {
+        format!("no RoCE port is in a network of the peers: it is unknown whether all ports lead to them; {fix}")
     })
 }
 

@@ -11,7 +11,7 @@ use super::gid::{self, GidPolicy};
 use super::library::Library;
 use super::resolve::{Selection, resolve};
 use super::setting::{Setting, Settings};
-use super::usable_port::{DeviceVerdict, PortKind, UsablePort};
+use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 use super::version::Version;
 use super::{affinity, route};
 
@@ -24,6 +24,8 @@ pub struct Request<'r> {
     pub mode: Mode,
     /// Addresses of the other hosts; empty: unknown.
     pub peers: &'r [IpAddr],
+    /// How the user passes these addresses, for notes: `--peers`; empty: not at all.
+    pub peers_option: &'r str,
     /// The job's NCCL, if the user gives it.
     pub nccl: Option<Version>,
 }
@@ -58,6 +60,14 @@ pub struct Plan {
     /// RoCE: the address family of connections, and RoCE's version.
     #[serde(skip)]
     pub(crate) gids: Option<(&'static str, u8)>,
+}
+
+impl Plan {
+    /// The ports that the job uses, as `mlx5_0 port 1`.
+    pub fn ports(&self) -> Vec<String> {
+        let kept = self.devices.iter().filter(|device| device.verdict == Verdict::Kept);
+        kept.filter_map(|device| Some(format!("{} port {}", device.device, device.port?))).collect()
+    }
 }
 
 /// Why there is no plan.
@@ -111,7 +121,7 @@ impl<'d> PlanBuilder<'d> {
         if let Some(error) = assigned_devices.errors.first() {
             return Err(self.refuse(format!("{error}; mode tcp works without RDMA"), Vec::new()));
         }
-        resolve(self.node, self.tree, assigned_devices, self.request.peers).map_err(|reason| {
+        resolve(self.node, self.tree, assigned_devices, self.request).map_err(|reason| {
             self.refuse(format!("{reason}; mode tcp works without RDMA"), Vec::new())
         })
     }
@@ -192,7 +202,10 @@ impl<'d> PlanBuilder<'d> {
     fn interface(&mut self) -> Option<String> {
         let peers = self.request.peers;
         if peers.is_empty() {
-            self.notes.push("NCCL_SOCKET_IFNAME is left to NCCL: pass the peers' addresses to set the interface that leads to them".to_owned());
+            let option = self.request.peers_option;
+            if !option.is_empty() {
+                self.notes.push(format!("NCCL_SOCKET_IFNAME is left to NCCL: pass the peers' addresses ({option}) to set the interface that leads to them"));
+            }
             return None;
         }
         let mut interfaces: Vec<String> =

@@ -1,10 +1,9 @@
 //! From assigned devices to usable ports: which devices of this host a job may use.
 
-use std::net::IpAddr;
-
 use node::{Device, Node, Reading, Role, Tree};
 
 use super::assigned::{AssignedDevice, AssignedDevices, DeviceId};
+use super::plan::Request;
 use super::usable;
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 
@@ -27,7 +26,7 @@ pub(super) fn resolve<'n>(
     node: &'n Node,
     tree: &Tree,
     assigned_devices: &AssignedDevices,
-    peers: &[IpAddr],
+    request: &Request,
 ) -> Result<Selection<'n>, String> {
     let mut resolved = Selection {
         usable_ports: Vec::new(),
@@ -38,6 +37,7 @@ pub(super) fn resolve<'n>(
     };
     let mut assigned: Vec<&Device> = Vec::new();
     for assigned_device in &assigned_devices.devices {
+        check_exists(tree, assigned_device)?;
         let devices = devices_of(node, tree, assigned_device)?;
         resolved.is_assigned |=
             assigned_device.expects_rdma || devices.iter().any(|one| has_node(tree, one));
@@ -54,7 +54,7 @@ pub(super) fn resolve<'n>(
     if resolved.is_assigned || assigned.iter().any(is_usable) {
         resolved.keep_assigned(node, tree, &assigned);
     } else {
-        resolved.keep_usable(node, tree, peers);
+        resolved.keep_usable(node, tree, request);
     }
     Ok(resolved)
 }
@@ -63,6 +63,19 @@ pub(super) fn resolve<'n>(
 fn has_node(tree: &Tree, device: &Device) -> bool {
     let node = |uverbs: &String| tree.node(&format!("/dev/infiniband/{uverbs}"));
     device.uverbs.as_ref().is_some_and(|uverbs| node(uverbs).value().is_some())
+}
+
+/// The function must be on its bus. Buses are the same in every pod, whatever its RDMA and network namespaces.
+fn check_exists(tree: &Tree, assigned_device: &AssignedDevice) -> Result<(), String> {
+    let AssignedDevice { id, source, .. } = assigned_device;
+    let (folder, name) = (id.folder(), id.to_string());
+    let bus = folder.rsplit_once('/').map_or("/", |(bus, _)| bus);
+    match tree.names(bus) {
+        Reading::Value(names) if !names.contains(&name) => Err(format!(
+            "{source} claims {name}, which is not in {bus}: it was removed from this host, or {source} is of another pod"
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// The RDMA devices of a function, from its files; they must match the assigned device.
@@ -176,7 +189,7 @@ impl<'n> Selection<'n> {
     }
 
     /// Without assigned devices: all usable devices of one fabric, and no software devices besides hardware.
-    fn keep_usable(&mut self, node: &'n Node, tree: &Tree, peers: &[IpAddr]) {
+    fn keep_usable(&mut self, node: &'n Node, tree: &Tree, request: &Request) {
         for device in &node.devices {
             self.add_device(node, tree, device);
         }
@@ -184,7 +197,7 @@ impl<'n> Selection<'n> {
         if !self.usable_ports.iter().all(is_software) {
             self.drop_where(is_software, |_| "a software device, and there is hardware".to_owned());
         }
-        self.keep_one_fabric(node, peers);
+        self.keep_one_fabric(node, request);
     }
 
     fn add_device(&mut self, node: &'n Node, tree: &Tree, device: &'n Device) {

@@ -27,7 +27,8 @@ fn request(
     let tree = machine.tree();
     let peers: Vec<_> = peers.iter().map(|peer| peer.parse().expect("an address")).collect();
     let environment = environment(variables);
-    let request = Request { environment: &environment, mode, peers: &peers, nccl };
+    let peers_option = "--peers";
+    let request = Request { environment: &environment, mode, peers: &peers, peers_option, nccl };
     plan(&Node::read(&tree), &tree, &request)
 }
 
@@ -116,7 +117,8 @@ fn contradictions_are_refused_in_every_rdma_mode() {
 
 #[test]
 fn an_assigned_device_that_cannot_be_used_is_refused() {
-    let gone = Machine::default().infiniband("mlx5_1", 1);
+    let function = "/sys/bus/pci/devices/0000:3b:02.6/vendor";
+    let gone = Machine::default().infiniband("mlx5_1", 1).file(function, "0x15b3\n");
     let refusal = auto(&gone, &[GIVEN]).expect_err("refused");
     assert!(refusal.reason.contains("none of them can be used"), "{}", refusal.reason);
     assert!(why(&refusal.devices, "mlx5_4").contains("not in this pod"), "{:?}", refusal.devices);
@@ -125,6 +127,29 @@ fn an_assigned_device_that_cannot_be_used_is_refused() {
     assert_eq!(why(&refusal.devices, "mlx5_4"), "it is DOWN");
     let alone = auto(&pod(), &[("PCIDEVICE_A_B_INFO", "{broken")]).expect_err("refused");
     assert!(alone.reason.starts_with("PCIDEVICE_A_B_INFO is neither"), "{}", alone.reason);
+}
+
+#[test]
+fn a_claimed_function_that_this_host_does_not_have_is_refused() {
+    let absent = r#"{"0000:99:00.0":{"rdma":{"uverbs":"/dev/infiniband/uverbs9"}}}"#;
+    let families: [&[(&str, &str)]; 5] = [
+        &[("PCIDEVICE_OPENSHIFT_IO_X", "0000:99:00.0")],
+        &[("PCIDEVICE_OPENSHIFT_IO_X", "0000:3b:02.6,0000:99:00.0")],
+        &[("PCIDEVICE_OPENSHIFT_IO_X_INFO", absent)],
+        &[GIVEN, ("PCIDEVICE_OPENSHIFT_IO_X_INFO", absent)],
+        &[("SRIOVNETWORK_PCI_ADDRESSES", "0000:99:00.0")],
+    ];
+    for family in families {
+        for mode in [Mode::Auto, Mode::Rdma] {
+            let refusal = request(&pod(), mode, family, None, &[]).expect_err("refused");
+            assert!(
+                refusal.reason.contains("claims 0000:99:00.0, which is not in"),
+                "{}",
+                refusal.reason
+            );
+        }
+        assert!(request(&pod(), Mode::Tcp, family, None, &[]).is_ok(), "{family:?}");
+    }
 }
 
 #[test]

@@ -8,8 +8,24 @@ use super::{Image, Manifest, ManifestSet, Name, Platform};
 /// The port of the exporter.
 pub const EXPORTER_PORT: u16 = 9878;
 
+/// The exporter to write manifests for.
+#[derive(Debug)]
+pub struct ExporterRequest<'r> {
+    /// The name of the objects.
+    pub name: &'r Name,
+    /// Their namespace.
+    pub namespace: &'r Name,
+    /// An image that has this program.
+    pub image: &'r Image,
+    /// The platform of the cluster.
+    pub platform: Platform,
+    /// Whether it reads GPUs.
+    pub with_gpus: bool,
+}
+
 /// A DaemonSet and a PodMonitor for it.
-pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform) -> ManifestSet {
+pub fn exporter(request: &ExporterRequest) -> ManifestSet {
+    let ExporterRequest { name, namespace, platform, .. } = *request;
     let mut manifests = account(name, namespace, Privileges::HostNetwork, platform);
     let labels = json!({ "app.kubernetes.io/name": name.to_string(), "app.kubernetes.io/part-of": "wirelane" });
     let metadata =
@@ -20,13 +36,21 @@ pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform
         "metadata": metadata,
         "spec": {
             "selector": { "matchLabels": labels },
-            "template": { "metadata": { "labels": labels }, "spec": spec(name, image) },
+            "template": { "metadata": { "labels": labels }, "spec": spec(request) },
             "updateStrategy": { "type": "RollingUpdate" },
         },
     });
-    manifests.push(Manifest::new(set).with_comment(
-        "Uses the host network, where /sys has the host's RDMA devices and all their counters.",
-    ));
+    let gpus = match request.with_gpus {
+        true => {
+            "Sees all GPUs by the runtime class `nvidia` of NVIDIA's GPU operator, without requesting any."
+        }
+        false => "Without GPUs, which a pod sees only with NVIDIA's container runtime: see --gpu.",
+    };
+    manifests.push(
+        Manifest::new(set)
+            .with_comment("Uses the host network, where /sys has the host's RDMA devices and all their counters.")
+            .with_comment(gpus),
+    );
     let monitor = json!({
         "apiVersion": "monitoring.coreos.com/v1",
         "kind": "PodMonitor",
@@ -40,13 +64,18 @@ pub fn exporter(name: &Name, namespace: &Name, image: &Image, platform: Platform
     ManifestSet { manifests, notes: Vec::new() }
 }
 
-fn spec(name: &Name, image: &Image) -> Value {
+fn spec(request: &ExporterRequest) -> Value {
     let resources = json!({ "cpu": "100m", "memory": "64Mi" });
-    json!({
+    let mut arguments =
+        vec!["exporter".to_owned(), "--listen".to_owned(), format!("0.0.0.0:{EXPORTER_PORT}")];
+    if !request.with_gpus {
+        arguments.push("--no-gpu".to_owned());
+    }
+    let mut spec = json!({
         "automountServiceAccountToken": false,
         "containers": [{
-            "args": ["exporter", "--listen", format!("0.0.0.0:{EXPORTER_PORT}")],
-            "image": image.to_string(),
+            "args": arguments,
+            "image": request.image.to_string(),
             "name": "exporter",
             "ports": [{
                 "containerPort": EXPORTER_PORT,
@@ -64,7 +93,15 @@ fn spec(name: &Name, image: &Image) -> Value {
         }],
         "dnsPolicy": "ClusterFirstWithHostNet",
         "hostNetwork": true,
-        "serviceAccountName": name.to_string(),
+        "serviceAccountName": request.name.to_string(),
         "tolerations": [{ "operator": "Exists" }],
-    })
+    });
+    if request.with_gpus {
+        spec["runtimeClassName"] = json!("nvidia");
+        spec["containers"][0]["env"] = json!([
+            { "name": "NVIDIA_VISIBLE_DEVICES", "value": "all" },
+            { "name": "NVIDIA_DRIVER_CAPABILITIES", "value": "utility" },
+        ]);
+    }
+    spec
 }

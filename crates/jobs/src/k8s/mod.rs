@@ -19,7 +19,7 @@ mod security;
 mod verify;
 mod yaml;
 
-pub use exporter::{EXPORTER_PORT, exporter};
+pub use exporter::{EXPORTER_PORT, ExporterRequest, exporter};
 pub use job::{JobRequest, JobType, PodLaunch, job};
 pub use machine_config::{MachineConfigRequest, machine_config};
 pub use manifest::{Manifest, ManifestSet, Platform, text};

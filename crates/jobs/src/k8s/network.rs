@@ -34,7 +34,7 @@ pub fn network(nics: &[NicGroup], request: &NetworkRequest) -> Result<ManifestSe
     for (at, nic) in nics.iter().enumerate() {
         let suffix = suffix(nics, at);
         let resource = request.resource.for_operator(&suffix.replace('-', "_"))?;
-        let spec = spec(nic.link, request, &resource)?;
+        let spec = spec(nic, request, &resource)?;
         let kind = match nic.link {
             LinkType::Ethernet => "SriovNetwork",
             LinkType::InfiniBand => "SriovIBNetwork",
@@ -52,14 +52,16 @@ pub fn network(nics: &[NicGroup], request: &NetworkRequest) -> Result<ManifestSe
     Ok(set)
 }
 
-fn spec(link: LinkType, request: &NetworkRequest, resource: &str) -> Result<Value, String> {
+fn spec(nic: &NicGroup, request: &NetworkRequest, resource: &str) -> Result<Value, String> {
+    let link = nic.link;
     let ipam = match (request.range, link) {
         (Some(range), _) => json!({ "type": "whereabouts", "range": range.to_string() }),
         (None, LinkType::InfiniBand) => json!({}),
         (None, LinkType::Ethernet) => {
-            return Err(
-                "RoCE needs addresses: pass an address range, such as 192.168.100.0/24".to_owned()
-            );
+            return Err(format!(
+                "{} is RoCE, which needs addresses: pass an address range, such as --range 192.168.100.0/24",
+                nic.rdma_devices.join(", ")
+            ));
         }
     };
     let mut spec = json!({

@@ -19,6 +19,10 @@ pub struct NicGroup {
     pub mtu: Option<u32>,
     /// The number of virtual functions that each supports.
     pub vfs_max: u32,
+    /// Their RDMA devices.
+    pub rdma_devices: Vec<String>,
+    /// The rate of each active port in Mb/s.
+    pub rates_mbps: Vec<u64>,
 }
 
 /// The link type.
@@ -38,6 +42,14 @@ impl LinkType {
             LinkType::InfiniBand => "ib",
         }
     }
+
+    /// The name for users.
+    fn title(self) -> &'static str {
+        match self {
+            LinkType::Ethernet => "RoCE",
+            LinkType::InfiniBand => "InfiniBand",
+        }
+    }
 }
 
 impl NicGroup {
@@ -55,6 +67,51 @@ impl NicGroup {
         }
         nics.sort_by_key(|nic| std::cmp::Reverse(nic.addresses.len()));
         (nics, notes)
+    }
+
+    /// Those that a job uses, by the rules of `wirelane env`, and why others are left out: InfiniBand and RoCE cannot be
+    /// mixed, and a NIC with less than half of the highest rate is of another network, such as that of storage. Addresses
+    /// do not count: net devices of physical functions often have none.
+    pub fn of_jobs(nics: Vec<NicGroup>) -> (Vec<NicGroup>, Vec<String>) {
+        let total = |link: LinkType| -> u64 {
+            nics.iter().filter(|nic| nic.link == link).flat_map(|nic| &nic.rates_mbps).sum()
+        };
+        let link = match total(LinkType::InfiniBand) >= total(LinkType::Ethernet) {
+            true => LinkType::InfiniBand,
+            false => LinkType::Ethernet,
+        };
+        if total(link) == 0 {
+            return (nics, Vec::new());
+        }
+        let of_link = nics.iter().filter(|nic| nic.link == link);
+        let fastest = of_link.filter_map(NicGroup::mbps).max().unwrap_or(0);
+        let (mut kept, mut notes) = (Vec::new(), Vec::new());
+        for nic in nics {
+            let why = if nic.link != link {
+                format!(
+                    "{}, and {} is faster: they cannot be mixed",
+                    nic.link.title(),
+                    link.title()
+                )
+            } else if let Some(mbps) = nic.mbps().filter(|mbps| mbps * 2 < fastest) {
+                let gbps = |mbps: u64| mbps as f64 / 1000.0;
+                format!(
+                    "{} Gb/s, less than half of {} Gb/s: assumed to be another network",
+                    gbps(mbps),
+                    gbps(fastest)
+                )
+            } else {
+                kept.push(nic);
+                continue;
+            };
+            notes.push(format!("{} is left out: {why}", nic.rdma_devices.join(", ")));
+        }
+        (kept, notes)
+    }
+
+    /// The rate of its fastest port; `None` if none is active.
+    fn mbps(&self) -> Option<u64> {
+        self.rates_mbps.iter().copied().max()
     }
 
     fn of(node: &Node, device: &Device) -> Result<NicGroup, &'static str> {
@@ -80,6 +137,14 @@ impl NicGroup {
             addresses: vec![address.to_string()],
             mtu: netdev.and_then(|netdev| netdev.mtu.value().copied()),
             vfs_max,
+            rdma_devices: vec![device.name.clone()],
+            rates_mbps: port
+                .rate
+                .value()
+                .filter(|_| port.is_active())
+                .map(|rate| rate.mbps)
+                .into_iter()
+                .collect(),
         })
     }
 
@@ -96,6 +161,8 @@ impl NicGroup {
             self.pf_names.extend(other.pf_names);
         }
         self.addresses.extend(other.addresses);
+        self.rdma_devices.extend(other.rdma_devices);
+        self.rates_mbps.extend(other.rates_mbps);
         self.mtu = self.mtu.filter(|mtu| other.mtu == Some(*mtu));
         self.vfs_max = self.vfs_max.min(other.vfs_max);
     }
@@ -122,7 +189,36 @@ mod tests {
             addresses: vec!["0000:01:00.0".to_owned()],
             mtu: Some(mtu),
             vfs_max: 16,
+            rdma_devices: vec!["mlx5_0".to_owned()],
+            rates_mbps: Vec::new(),
         }
+    }
+
+    #[test]
+    fn jobs_use_the_nics_of_one_fabric() {
+        let nic = |link, device: &str, mbps: &[u64]| NicGroup {
+            rates_mbps: mbps.to_vec(),
+            rdma_devices: vec![format!("mlx5_{device}")],
+            ..nic(link, device, &[], 9000)
+        };
+        let kept = |nics: Vec<NicGroup>| {
+            let (kept, notes) = NicGroup::of_jobs(nics);
+            (kept.into_iter().map(|nic| nic.device).collect::<Vec<_>>().join(" "), notes.join("\n"))
+        };
+        let (infiniband, roce) = (LinkType::InfiniBand, LinkType::Ethernet);
+        let storage = nic(roce, "b", &[200_000]);
+        let (devices, notes) = kept(vec![nic(infiniband, "a", &[400_000; 8]), storage.clone()]);
+        assert_eq!(devices, "a");
+        assert_eq!(
+            notes,
+            "mlx5_b is left out: RoCE, and InfiniBand is faster: they cannot be mixed"
+        );
+        let (devices, notes) =
+            kept(vec![nic(roce, "a", &[400_000; 2]), storage, nic(roce, "c", &[25_000; 2])]);
+        assert_eq!(devices, "a b");
+        assert!(notes.contains("mlx5_c") && notes.contains("25 Gb/s, less than half"), "{notes}");
+        // Without an active port nothing is known.
+        assert_eq!(kept(vec![nic(infiniband, "a", &[]), nic(roce, "b", &[])]).0, "a b");
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Job<'j> {
     pub ssh: &'j [String],
     /// The user's variables for every rank.
     pub environment: &'j [(String, String)],
+    /// Number of ranks, if less than the hosts have slots: they fill the hosts in their order.
+    pub ranks: Option<u32>,
     /// The rendezvous port on the first host; `None`: derived from the ID.
     pub port: Option<u16>,
     /// The job's NCCL, if the user gives it.
@@ -42,6 +44,8 @@ pub enum Framework {
         ps: u32,
         /// Whether the first host is only the chief, and no worker.
         chief: bool,
+        /// Whether hosts of parameter servers are workers too.
+        shared: bool,
     },
     /// Horovod, with horovodrun.
     Horovod,

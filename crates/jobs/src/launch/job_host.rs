@@ -9,7 +9,7 @@ use super::tools::Tools;
 use crate::job::Network;
 
 /// A host of the job: what the user gave and what was found on it.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct JobHost<'s> {
     /// The user's name for it, used in messages.
     pub name: &'s str,

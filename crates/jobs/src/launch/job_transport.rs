@@ -106,6 +106,7 @@ fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<Plan>,
             environment: &environment,
             mode,
             peers: &peers(job_hosts, at),
+            peers_option: if job_hosts.len() > 1 { "`fabric` in a YAML --hostfile" } else { "" },
             nccl: job.nccl,
         };
         job::plan(job_host.node, job_host.tree, &request).map_err(|refused| Refusal {

@@ -34,12 +34,14 @@ pub(crate) use torch::torchrun;
 /// Plans what runs where. `here` are the programs of this machine, where `mpirun` or `horovodrun` would run.
 pub fn plan(job: &Job, here: &Tools, job_hosts: &[JobHost]) -> Result<Launch, Refusal> {
     ranks::check(job, job_hosts)?;
+    let job_hosts = &ranks::limit(job, job_hosts)?[..];
     let transport = job_transport::choose(job, job_hosts)?;
     match job.framework {
         Framework::Mpi => openmpi::plan(job, here, job_hosts, transport),
         Framework::Torch => torch::plan(job, job_hosts, &transport),
-        Framework::Tensorflow { ps, chief } => {
-            tensorflow::plan(job, job_hosts, &transport, ps, chief)
+        Framework::Tensorflow { ps, chief, shared } => {
+            let servers = tensorflow::Servers { ps, chief, shared };
+            tensorflow::plan(job, job_hosts, &transport, servers)
         }
         Framework::Horovod => horovod::plan(job, here, job_hosts, &transport),
     }

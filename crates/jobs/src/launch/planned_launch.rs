@@ -37,11 +37,13 @@ pub struct LocalLauncher {
     pub tag: Tag,
 }
 
-/// The part of a launch on one host.
+/// The part of a launch on one host; a host may have two parts.
 #[derive(Debug, Serialize)]
 pub struct HostLaunch {
-    /// The user's name for it.
+    /// The user's name for it; for a parameter server beside a worker with `-ps` at its end.
     pub host: String,
+    /// The index of the host in the list.
+    pub host_index: usize,
     /// The job's folder there: created with mode 700 before anything starts (an existing one belongs to others),
     /// and removed at the end. It is different for each host, since two names may be one machine.
     pub folder: String,

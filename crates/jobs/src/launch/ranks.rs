@@ -30,6 +30,28 @@ pub(super) fn check(job: &Job, job_hosts: &[JobHost]) -> Result<(), Refusal> {
     }
 }
 
+/// The hosts of the requested number of ranks, which fill the hosts in their order; the last ones may get none.
+pub(super) fn limit<'s>(job: &Job, job_hosts: &[JobHost<'s>]) -> Result<Vec<JobHost<'s>>, Refusal> {
+    let Some(wanted) = job.ranks else { return Ok(job_hosts.to_vec()) };
+    let slots: u32 = job_hosts.iter().map(JobHost::ranks).sum();
+    if wanted == 0 || wanted > slots {
+        let reason = format!(
+            "{wanted} ranks: the hosts have {slots} slots; give them more, as in --hosts a:8,b:8"
+        );
+        return Err(Refusal { host: None, reason });
+    }
+    let mut left = wanted;
+    let mut used = Vec::new();
+    for job_host in job_hosts {
+        let ranks = job_host.ranks().min(left);
+        left -= ranks;
+        if ranks > 0 {
+            used.push(JobHost { slots: Some(ranks), ..*job_host });
+        }
+    }
+    Ok(used)
+}
+
 /// Every host with the command and the framework's variables that `each` returns.
 pub(super) fn on_hosts(
     job: &Job,
@@ -38,28 +60,40 @@ pub(super) fn on_hosts(
     each: impl Fn(usize, &JobHost) -> (Vec<String>, Vec<(String, String)>),
 ) -> Vec<HostLaunch> {
     let host = |(at, job_host): (usize, &JobHost)| {
-        let plan = &transport.plans[at];
         let (command, own) = each(at, job_host);
-        let ours = plan.settings.iter().filter(|setting| is_for_script(setting));
-        let ours = ours.map(|setting| (setting.name.clone(), setting.value.clone()));
-        let mut environment = vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())];
-        environment.extend(ours);
-        environment.extend(own);
-        // The user's variables come last, and replace ours.
-        environment.retain(|(name, _)| job.environment.iter().all(|(theirs, _)| theirs != name));
-        environment.extend(job.environment.iter().cloned());
-        HostLaunch {
-            host: job_host.name.to_owned(),
-            folder: format!("/tmp/wirelane-{}-{at}", job.id),
-            slots: job_host.ranks(),
-            command,
-            environment,
-            directory: job.directory.to_owned(),
-            path: job.path.to_owned(),
-            devices: plan.devices.clone(),
-        }
+        on_host(job, (at, job_host), transport, command, own)
     };
     job_hosts.iter().enumerate().map(host).collect()
+}
+
+/// One host, by its index, with the command and the framework's variables.
+pub(super) fn on_host(
+    job: &Job,
+    (at, job_host): (usize, &JobHost),
+    transport: &JobTransport,
+    command: Vec<String>,
+    own: Vec<(String, String)>,
+) -> HostLaunch {
+    let plan = &transport.plans[at];
+    let ours = plan.settings.iter().filter(|setting| is_for_script(setting));
+    let ours = ours.map(|setting| (setting.name.clone(), setting.value.clone()));
+    let mut environment = vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())];
+    environment.extend(ours);
+    environment.extend(own);
+    // The user's variables come last, and replace ours.
+    environment.retain(|(name, _)| job.environment.iter().all(|(theirs, _)| theirs != name));
+    environment.extend(job.environment.iter().cloned());
+    HostLaunch {
+        host: job_host.name.to_owned(),
+        host_index: at,
+        folder: format!("/tmp/wirelane-{}-{at}", job.id),
+        slots: job_host.ranks(),
+        command,
+        environment,
+        directory: job.directory.to_owned(),
+        path: job.path.to_owned(),
+        devices: plan.devices.clone(),
+    }
 }
 
 /// Open MPI's settings are arguments of mpirun instead, depending on its version; other programs ignore them.

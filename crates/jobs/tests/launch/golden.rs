@@ -103,7 +103,7 @@ fn tensorflow_with_a_parameter_server() {
     let machine = |name, address| Machine::new(name, "mlx5-roce", address, &tools);
     let machines =
         [machine("a", "10.1.4.23"), machine("b", "10.1.4.24"), machine("c", "10.1.4.25")];
-    let framework = Framework::Tensorflow { ps: 1, chief: false };
+    let framework = Framework::Tensorflow { ps: 1, chief: false, shared: false };
     assert_launch("tensorflow-ps.txt", framework, Mode::Auto, &tools, &machines);
 }
 
@@ -115,7 +115,7 @@ fn horovod_is_noted_as_legacy() {
 
 #[test]
 fn wrong_advice_of_guides_is_explained() {
-    let tensorflow = Framework::Tensorflow { ps: 0, chief: false };
+    let tensorflow = Framework::Tensorflow { ps: 0, chief: false, shared: false };
     for (file, framework, tools) in [
         ("explain-mpi4.txt", Framework::Mpi, debian()),
         ("explain-mpi5.txt", Framework::Mpi, five()),

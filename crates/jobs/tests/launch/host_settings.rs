@@ -103,7 +103,7 @@ fn variables_of_the_user_come_last() {
 #[test]
 fn a_script_runs_its_command_in_its_folder_with_its_variables() {
     let machines = pair("rxe", "192.168.122.40", &with_programs());
-    let framework = Framework::Tensorflow { ps: 0, chief: false };
+    let framework = Framework::Tensorflow { ps: 0, chief: false, shared: false };
     let mut launch = planned(framework, Mode::Tcp, &with_programs(), &machines).expect("a launch");
     let host = &mut launch.hosts[1];
     host.directory = "/".to_owned();
@@ -141,4 +141,59 @@ fn torchrun_of_pytorch_1_gets_another_redirect_default() {
     assert!(command("1.13.0a0+gitunknown").contains("--redirects=9:0 --tee=9:0"));
     assert!(!command("2.9.1").contains("--redirects"));
     assert!(command("2.9.1").contains("--node_rank=1 --nproc_per_node=2"));
+}
+
+#[test]
+fn fewer_ranks_than_slots_fill_the_hosts_in_order() {
+    let tools = with_programs();
+    let machines = pair("mlx5-roce", "10.1.4.23", &tools);
+    let slots = |framework, here: &Tools, ranks| {
+        let launch = planned_ranks(framework, Mode::Auto, here, &machines, ranks)?;
+        Ok::<_, Refusal>(launch.hosts.iter().map(|host| host.slots).collect::<Vec<_>>())
+    };
+    for (ranks, expected) in [(None, vec![2, 2]), (Some(3), vec![2, 1]), (Some(2), vec![2])] {
+        assert_eq!(slots(Framework::Torch, &tools, ranks), Ok(expected), "{ranks:?}");
+    }
+    let why = slots(Framework::Torch, &tools, Some(5)).expect_err("refused").to_string();
+    assert!(why.starts_with("5 ranks: the hosts have 4 slots"), "{why}");
+    let machines = pair("mlx5-roce", "10.1.4.23", &debian());
+    let mpi = planned_ranks(Framework::Mpi, Mode::Auto, &debian(), &machines, Some(3));
+    let command = head(&mpi.expect("a launch"));
+    assert!(
+        command.contains("-n 2 --host a:2 ") && command.contains("-n 1 --host b:1 "),
+        "{command}"
+    );
+}
+
+#[test]
+fn a_parameter_server_shares_its_host_with_a_worker() {
+    let tools = with_programs();
+    let machine = |name, address| Machine::new(name, "mlx5-roce", address, &tools);
+    let machines = [machine("a", "10.1.4.23"), machine("b", "10.1.4.24")];
+    let framework = Framework::Tensorflow { ps: 1, chief: false, shared: true };
+    let launch = planned(framework, Mode::Auto, &tools, &machines).expect("a launch");
+    let parts: Vec<_> =
+        launch.hosts.iter().map(|host| (host.host.as_str(), host.host_index)).collect();
+    assert_eq!(parts, [("a", 0), ("b", 1), ("b-ps", 1)]);
+    let config = variable(&launch, 2, "TF_CONFIG").expect("a task");
+    let cluster = r#"{"ps":["10.1.4.24:21875"],"worker":["10.1.4.23:21874","10.1.4.24:21874"]}"#;
+    assert!(config.contains(cluster) && config.contains(r#""type":"ps""#), "{config}");
+    assert_eq!(variable(&launch, 2, "CUDA_VISIBLE_DEVICES"), Some(""));
+    assert_eq!(variable(&launch, 1, "CUDA_VISIBLE_DEVICES"), None);
+    assert_ne!(launch.hosts[1].folder, launch.hosts[2].folder);
+}
+
+/// The notes name what `launch` has, not options of `env`.
+#[test]
+fn notes_of_a_launch_name_no_option_that_it_lacks() {
+    let tools = with_programs();
+    let machines = pair("mlx5-roce", "10.1.4.23", &tools);
+    for machines in [&machines[..], &machines[..1]] {
+        let launch = planned(Framework::Torch, Mode::Auto, &tools, machines).expect("a launch");
+        let notes = launch.notes.join("\n");
+        assert!(
+            !notes.contains("--peers") && !notes.contains("pass the peers' addresses to"),
+            "{notes}"
+        );
+    }
 }

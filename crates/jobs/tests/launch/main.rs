@@ -57,6 +57,17 @@ fn planned(
     here: &Tools,
     machines: &[Machine],
 ) -> Result<Launch, Refusal> {
+    planned_ranks(framework, mode, here, machines, None)
+}
+
+/// With fewer ranks than slots.
+fn planned_ranks(
+    framework: Framework,
+    mode: Mode,
+    here: &Tools,
+    machines: &[Machine],
+    ranks: Option<u32>,
+) -> Result<Launch, Refusal> {
     let command = ["./solve".to_owned(), "a file".to_owned()];
     let ssh = ["/usr/bin/ssh", "-o", "BatchMode=yes"].map(str::to_owned);
     let job = Job {
@@ -68,6 +79,7 @@ fn planned(
         path: "/usr/bin:/bin",
         ssh: &ssh,
         environment: &[("OMP_NUM_THREADS".to_owned(), "4".to_owned())],
+        ranks,
         port: None,
         nccl: None,
     };

@@ -94,7 +94,7 @@ fn torch_and_horovod_must_be_installed() {
 #[test]
 fn more_servers_than_hosts_are_refused() {
     let machines = pair("mlx5-roce", "10.1.4.23", &with_programs());
-    let framework = Framework::Tensorflow { ps: 2, chief: false };
+    let framework = Framework::Tensorflow { ps: 2, chief: false, shared: false };
     let why = refused(framework, Mode::Auto, &with_programs(), &machines);
     assert!(why.contains("2 hosts are too few"), "{why}");
 }

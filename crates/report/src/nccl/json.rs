@@ -139,6 +139,7 @@ impl JsonRun {
             environment: environment::scrub(self.env.iter().map(String::as_str)),
             ..Run::default()
         };
+        run.has_stopped = !run.errors.is_empty();
         if average.is_some_and(|average| average.okay == "false") {
             run.errors.push("the average is below what NCCL_TESTS_MIN_BW asks".to_owned());
         }

@@ -14,8 +14,10 @@ pub struct Run {
     pub gpus: Vec<Gpu>,
     /// Facts from NCCL's own lines, if they were enabled (NCCL_DEBUG=INFO).
     pub nccl_log: NcclLog,
-    /// Lines that report a failure.
+    /// Lines that report a failure, and NCCL's warnings, which may.
     pub errors: Vec<String>,
+    /// Whether one of these lines reports the end of the program: a warning alone does not.
+    pub has_stopped: bool,
     /// What could not be read reliably.
     pub warnings: Vec<String>,
     /// Whether the program ran to its end.
@@ -49,10 +51,12 @@ impl Run {
         })
     }
 
-    /// Whether it did not run to its end, or had wrong values.
+    /// Whether it did not run to its end, or had wrong values. A log without the end of a run that only has warnings is
+    /// truncated.
     pub fn has_failed(&self) -> bool {
-        let cut_short = !self.is_complete && !self.errors.is_empty();
-        cut_short || self.collective.wrong.is_some_and(|wrong| wrong > 0)
+        let has_rows = !self.collective.rows.is_empty();
+        let stopped = self.has_stopped || (!has_rows && !self.errors.is_empty());
+        (!self.is_complete && stopped) || self.collective.wrong.is_some_and(|wrong| wrong > 0)
     }
 
     /// The number of ranks on the host with the most.

@@ -235,3 +235,66 @@ fn output_of_the_pytorch_script_is_read() {
     let failed = read(output!("torch-1.13-fail.log")).expect("it is read");
     assert!(failed.has_failed() && failed.errors[0].contains("no support"), "{failed:?}");
 }
+
+/// mpirun starts four processes of an nccl-tests that was built without MPI: each prints its own table.
+#[test]
+fn mixed_outputs_of_several_programs_are_refused() {
+    let lines = output!("v2.13.8-check.log").lines();
+    let by_line: String = lines.flat_map(|line| [line, "\n"].repeat(4)).collect();
+    let (head, table) = output!("v2.13.8-check.log").split_once("#  ").expect("a list of GPUs");
+    let (list, table) = table.split_once('\n').expect("a table");
+    let heads = format!("{head}#  {list}\n").repeat(2);
+    let after_heads = format!(
+        "{heads}{}",
+        table.lines().flat_map(|line| [line, "\n"].repeat(2)).collect::<String>()
+    );
+    let footer = table.find("# Out of bounds").expect("a footer");
+    let (rows, footer) = table.split_at(footer);
+    let last_row = rows.lines().last().expect("a row");
+    let late_row = format!("{heads}{rows}{footer}{last_row}\n");
+    let two_averages = format!("{heads}{rows}{footer}{footer}");
+    for (text, evidence) in [
+        (by_line, "rank 0 is listed twice"),
+        (after_heads, "the table's header is repeated"),
+        (late_row, "rows follow the average"),
+        (two_averages, "it has two averages"),
+    ] {
+        let why = read(&text).expect_err(evidence);
+        assert!(why.starts_with(evidence) && why.contains("MPI=1"), "{why}");
+    }
+}
+
+#[test]
+fn a_second_run_without_its_first_lines_is_another_run() {
+    let whole = output!("sample-2x2-dual-40g.log");
+    let later = whole.split_once("# Using devices\n").expect("a list of GPUs").1;
+    let run = well_read(&format!("{whole}{later}"));
+    assert_eq!((run.collective.ranks, run.collective.rows.len(), run.earlier), (Some(4), 11, 1));
+}
+
+#[test]
+fn a_truncated_log_with_a_warning_has_not_failed() {
+    let whole = output!("sample-2x2-dual-40g.log");
+    let end = whole.find("    16777216").expect("a row");
+    for (warning, is_kept) in [
+        (
+            "n1:41:43 [0] misc/ibvwrap.cc:94 NCCL WARN dlvsym failed on ibv_query_ece - undefined symbol",
+            false,
+        ),
+        (
+            "n1:41:43 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : libibverbs: Warning: no driver",
+            false,
+        ),
+        (
+            "n1:41:43 [0] transport/net_ib.cc:9 NCCL WARN NET/IB : Unable to open device mlx5_3",
+            true,
+        ),
+    ] {
+        let run = read(&format!("{warning}\n{}", &whole[..end])).expect("it is read");
+        assert!(!run.has_failed() && !run.is_complete, "{warning}");
+        assert_eq!((run.errors.len(), run.warnings.len()), (usize::from(is_kept), 1), "{warning}");
+        let nothing =
+            format!("{warning}\n{}", &whole[..whole.find("     1048576").expect("a row")]);
+        assert_eq!(read(&nothing).is_ok_and(|run| run.has_failed()), is_kept, "{warning}");
+    }
+}

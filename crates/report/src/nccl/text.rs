@@ -1,5 +1,7 @@
 //! Parses a log, line by line.
 
+use std::collections::BTreeSet;
+
 use super::footer::Footer;
 use super::line;
 use super::operation::ALL;
@@ -37,6 +39,10 @@ struct Reader {
     has_header: bool,
     /// This is the last line, without a newline.
     is_cut: bool,
+    /// The ranks in the list of GPUs.
+    ranks: BTreeSet<u32>,
+    /// Why this must be the output of several programs that ran at the same time.
+    mixed: Option<String>,
 }
 
 impl Reader {
@@ -50,7 +56,9 @@ impl Reader {
         if let Some(script_line) = script::ScriptLine::parse(line) {
             script_line.apply(&mut self.run);
         } else if let Some(columns) = Columns::parse(line) {
-            self.columns = Some(columns);
+            if self.columns.replace(columns).is_some() {
+                self.mixed.get_or_insert_with(|| "the table's header is repeated".to_owned());
+            }
         } else if let Some(gpu) = Gpu::parse(line) {
             self.add_gpu(gpu);
         } else if let Some(footer) = Footer::parse(line) {
@@ -62,14 +70,18 @@ impl Reader {
         }
     }
 
-    /// Whether a header follows an earlier one.
+    /// Whether a header follows an earlier one, or a list of GPUs or a table follows a complete run.
     fn starts_another_run(&self, line: &str) -> bool {
         let heads = ["# nccl-tests version", "# nThread ", "# NCCL Tests compiled", DEVICES];
         let is_start = heads.iter().any(|head| line.starts_with(head)) || script::is_start(line);
-        is_start && self.has_header
+        let is_list = || Gpu::parse(line).is_some() || Columns::parse(line).is_some();
+        (is_start && self.has_header) || (self.run.is_complete && is_list())
     }
 
     fn add_gpu(&mut self, gpu: Gpu) {
+        if !self.ranks.insert(gpu.rank) {
+            self.mixed.get_or_insert_with(|| format!("rank {} is listed twice", gpu.rank));
+        }
         if self.run.gpus.len() < MAX_GPUS {
             self.run.gpus.push(gpu);
         }
@@ -80,6 +92,9 @@ impl Reader {
             _ if self.is_cut => {}
             Footer::Wrong(_) if !self.is_checked() => {}
             Footer::Wrong(count) => self.run.collective.wrong = Some(count),
+            Footer::Average(..) if self.run.is_complete => {
+                self.mixed.get_or_insert_with(|| "it has two averages".to_owned());
+            }
             Footer::Average(average, enough) => {
                 self.run.collective.average_bus_gb_per_second = Some(average);
                 self.run.is_complete = true;
@@ -103,13 +118,17 @@ impl Reader {
     fn add_row(&mut self, line: &str) -> bool {
         let Some(columns) = &self.columns else { return false };
         let first = line.split_whitespace().next().unwrap_or_default();
-        if self.run.is_complete
-            || first.is_empty()
-            || !first.bytes().all(|byte| byte.is_ascii_digit())
-        {
+        if first.is_empty() || !first.bytes().all(|byte| byte.is_ascii_digit()) {
             return false;
         }
-        match columns.row(line).filter(|_| !self.is_cut) {
+        let row = columns.row(line).filter(|_| !self.is_cut);
+        if self.run.is_complete {
+            if row.is_some() {
+                self.mixed.get_or_insert_with(|| "rows follow the average".to_owned());
+            }
+            return false;
+        }
+        match row {
             None => self.broken += 1,
             Some(_) if self.run.collective.rows.len() == MAX_ROWS => self.beyond += 1,
             Some(row) => {
@@ -148,9 +167,13 @@ impl Reader {
     }
 
     fn add_error_line(&mut self, line: &str) {
-        if ERROR_PATTERNS.iter().any(|words| line.contains(words)) {
-            self.add_error(line.trim());
+        let contains = |patterns: &[&str]| patterns.iter().any(|words| line.contains(words));
+        if contains(FAILURES) {
+            self.run.has_stopped = true;
+        } else if !line.contains(WARNING) || contains(HARMLESS) {
+            return;
         }
+        self.add_error(line.trim());
     }
 
     fn add_error(&mut self, line: &str) {
@@ -162,6 +185,9 @@ impl Reader {
     }
 
     fn end(mut self) -> Result<Run, String> {
+        if let Some(evidence) = self.mixed {
+            return Err(format!("{evidence}: {MIXED}"));
+        }
         let nothing = self.run.collective.rows.is_empty();
         if nothing && self.run.errors.is_empty() {
             return Err(
@@ -242,9 +268,14 @@ pub(super) fn nccl_version(code: u32) -> String {
     format!("{}.{}.{}", code / step, code % step / 100, code % 100)
 }
 
-/// Parts of lines that report a failure. `wirelane explain` knows more.
-const ERROR_PATTERNS: &[&str] = &[
-    "NCCL WARN",
+/// A line of NCCL that may report a failure, or something that NCCL works around.
+const WARNING: &str = "NCCL WARN";
+
+/// Parts of warnings that NCCL works around: a libibverbs without some functions.
+const HARMLESS: &[&str] = &["libibverbs: Warning", "dlvsym failed"];
+
+/// Parts of lines that report the end of a program. `wirelane explain` knows more.
+const FAILURES: &[&str] = &[
     "Test NCCL failure",
     "Test CUDA failure",
     "Test failure",
@@ -272,6 +303,8 @@ const DEVICES: &str = "# Using devices";
 
 const NO_TABLE: &str = "no table of nccl-tests, no lines of `wirelane bench torch`, and no failure of either; \
      pass the whole output of all_reduce_perf, or the JSON file of -J";
+const MIXED: &str = "the outputs of several programs are mixed in this log. If mpirun or srun started them, nccl-tests was built \
+     without MPI=1, and each process measured alone: build it with MPI=1, or write each output to a separate file";
 const MAX_GPUS: usize = 65_536;
 const MAX_ROWS: usize = 10_000;
 const MAX_ERRORS: usize = 64;

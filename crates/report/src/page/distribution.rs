@@ -1,4 +1,4 @@
-//! The distribution of latencies: the time of the slowest of N operations.
+//! The distribution of latencies: the time within which a share of operations is done, up to the slowest one.
 
 use super::group::{groups, is_sweep};
 use super::markup::Markup;
@@ -54,9 +54,9 @@ fn lines(points: &[&Point], title: &str) -> Lines {
     Lines {
         caption: caption(title, &drawn, named.len()),
         x: Axis {
-            label: "slowest of this many operations",
+            label: "percentile of operations",
             scale: Scale::powers_of_ten(places().map(|(x, _)| *x).chain([1.0])),
-            show: |number| format!("1 in {}", number::count(number)),
+            show: number::percentile,
         },
         y: Axis { label: "latency", scale, show: number::time },
         baseline: Vec::new(),

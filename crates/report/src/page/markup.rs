@@ -44,8 +44,29 @@ impl Markup {
 
     /// Appends text, escaped, and truncated if it is too long.
     pub(super) fn text(&mut self, text: impl Display) -> &mut Self {
+        self.text_of(MAX_TEXT_CHARS, text)
+    }
+
+    /// Appends a command, escaped. Its limit is higher: a truncated command does something else.
+    pub(super) fn command(&mut self, command: impl Display) -> &mut Self {
+        self.text_of(MAX_COMMAND_CHARS, command)
+    }
+
+    /// Appends a line through these points. It consists of numbers, so it is neither escaped nor truncated: a truncated path is
+    /// another line.
+    pub(super) fn line(&mut self, points: &[(f64, f64)]) -> &mut Self {
+        self.0.push_str("<path class=\"line\" d=\"");
+        for (number, (x, y)) in points.iter().enumerate() {
+            self.0.push(if number == 0 { 'M' } else { 'L' });
+            self.0.push_str(&format!("{} {}", at(*x), at(*y)));
+        }
+        self.0.push_str("\"></path>");
+        self
+    }
+
+    fn text_of(&mut self, max_chars: usize, text: impl Display) -> &mut Self {
         // Writing to a string cannot fail; truncated text ends with an ellipsis.
-        let _ = write!(Escaped { into: &mut self.0, left: MAX_TEXT_CHARS }, "{text}");
+        let _ = write!(Escaped { into: &mut self.0, left: max_chars }, "{text}");
         self
     }
 
@@ -79,6 +100,12 @@ impl Markup {
     pub(super) fn into_string(self) -> String {
         self.0
     }
+}
+
+/// A coordinate, in tenths.
+pub(super) fn at(coordinate: f64) -> String {
+    let text = format!("{coordinate:.1}");
+    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
 }
 
 /// Escapes text written to it.
@@ -116,6 +143,8 @@ fn is_direction(letter: char) -> bool {
 }
 
 const MAX_TEXT_CHARS: usize = 1000;
+/// Enough for the names of a thousand hosts.
+const MAX_COMMAND_CHARS: usize = 64 << 10;
 
 #[cfg(test)]
 mod tests {

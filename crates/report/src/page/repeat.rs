@@ -8,7 +8,7 @@ use crate::{Document, Point, RunKind, Test, Tool};
 pub(super) fn render(document: &Document) -> Markup {
     let mut repeat = Markup::default();
     repeat.raw("<h3>How to repeat it</h3>\n").raw("<pre><code>");
-    repeat.text(command(document)).raw("</code></pre>\n");
+    repeat.command(command(document)).raw("</code></pre>\n");
     repeat
 }
 

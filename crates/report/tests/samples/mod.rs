@@ -244,14 +244,15 @@ fn rail(transport: Transport) -> Rail {
     }
 }
 
-/// Latencies with a realistic tail: each half of the rest is a little slower, the last ones much slower.
+/// Latencies with a realistic tail, in as many steps as a histogram has: each part of the rest is a little slower, the last
+/// ones much slower.
 fn spread(median: u64, count: u64) -> Latency {
     let mut steps = Vec::new();
     let mut left = count;
     let mut took = median as f64 * 0.9;
     while left > 0 {
-        let now = left.div_ceil(2);
-        took *= if left > count / 200 { 1.04 } else { 1.32 };
+        let now = left.div_ceil(12);
+        took *= if left > count / 200 { 1.005 } else { 1.035 };
         steps.push((took as u64, now));
         left -= now;
     }

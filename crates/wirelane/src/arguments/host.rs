@@ -21,9 +21,14 @@ pub(crate) struct HostArgs {
 }
 
 impl HostArgs {
+    /// Whether facts are read on the running machine.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     /// The machine to read.
     pub(crate) fn tree(&self) -> Result<Tree, Failure> {
-        if self.root == Path::new("/") {
+        if self.is_this_machine() {
             return Ok(Tree::live(self.host_sys.as_deref()).with_environment(environment()));
         }
         let tree =

@@ -29,6 +29,7 @@ impl FromStr for Size {
 /// Formats bytes in the largest unit that divides them.
 pub(crate) fn format(bytes: usize) -> String {
     match bytes {
+        0 => "0 B".to_owned(),
         _ if bytes.is_multiple_of(1 << 30) => format!("{} GiB", bytes >> 30),
         _ if bytes.is_multiple_of(1 << 20) => format!("{} MiB", bytes >> 20),
         _ if bytes.is_multiple_of(1 << 10) => format!("{} KiB", bytes >> 10),
@@ -64,8 +65,8 @@ mod tests {
             assert_eq!(size(wrong), None, "{wrong}");
         }
         assert_eq!(
-            (format(1 << 20), format(65), format(3 << 10)),
-            ("1 MiB".into(), "65 B".into(), "3 KiB".into())
+            [0, 65, 3 << 10, 1 << 20, 2 << 30].map(format),
+            ["0 B", "65 B", "3 KiB", "1 MiB", "2 GiB"]
         );
     }
 

@@ -66,7 +66,8 @@ fn read_all(tree: &Tree) -> Node {
     // The properties of `hosts check`.
     jobs::inventory::Table::new(&[(String::new(), Ok(input))]);
     let environment = tree.environment();
-    let request = job::Request { environment, mode: job::Mode::Auto, peers: &[], nccl: None };
+    let mode = job::Mode::Auto;
+    let request = job::Request { environment, mode, peers: &[], peers_option: "", nccl: None };
     // Only for the files that it reads.
     let _ = job::plan(&node, tree, &request);
     node

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use doctor::watch::{MachineSample, RdmaSample, RdmaWatch, Run, Settings};
-use node::Tree;
 use node::queries::{Nvml, ProcessResourcesList};
 use node::watch::{GpuSample, GpuWatch, Usage};
+use node::{Address, Tree};
 
 use crate::output::Failure;
 use collector::{Collector, Request};
@@ -157,20 +157,37 @@ fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaSample>, Failure> {
     Collector::start("rdma", plan.rdma_every, move || Ok(watch.sample(Instant::now())))
 }
 
-fn gpu(tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
+fn gpu(mut tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
     // On the running machine, over a session that stays open; in a snapshot they are fixed.
     let mut watch = tree.is_live().then(GpuWatch::open);
     let read = move || match &mut watch {
         None => {
             Ok(Gpus { nvml: tree.query_results().nvml().cloned().unwrap_or_default(), none: None })
         }
-        Some(watch) => match watch.sample(GPU_TIMEOUT) {
-            GpuSample::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
-            GpuSample::NoGpus(why) => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),
-            GpuSample::Failed(why) => Err(why),
-        },
+        Some(watch) => {
+            tree.clear_cache();
+            gpus(watch.sample(GPU_TIMEOUT), &tree)
+        }
     };
     Collector::start("gpu", plan.gpu_every, read)
+}
+
+/// A machine without GPUs is no failure, but GPUs that NVML cannot see are one: a pod without them, or a missing library.
+fn gpus(sample: GpuSample, tree: &Tree) -> Result<Gpus, String> {
+    match sample {
+        GpuSample::Gpus(nvml) => Ok(Gpus { nvml, none: None }),
+        GpuSample::Failed(why) => Err(why),
+        GpuSample::NoGpus(why) => {
+            let bound = tree.list("/sys/bus/pci/drivers/nvidia");
+            match bound.iter().filter(|name| Address::parse(name).is_some()).count() {
+                0 => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),
+                count => Err(format!(
+                    "NVIDIA's driver has {count} GPUs, but none can be read here: {why}; in a pod, use NVIDIA's container \
+                     runtime (`wirelane k8s exporter --gpu`) or pass --no-gpu"
+                )),
+            }
+        }
+    }
 }
 
 fn host(mut tree: Tree, plan: &Plan) -> Result<Collector<Machine>, Failure> {
@@ -189,3 +206,31 @@ fn processes(tree: Tree, plan: &Plan) -> Result<Collector<ProcessResourcesList>,
 
 /// A reading that takes longer is reported as a failure, and the next one checks whether it has finished.
 const GPU_TIMEOUT: Duration = Duration::from_secs(60);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn machine(links: serde_json::Value) -> Tree {
+        let snapshot = serde_json::json!({ "format": "wirelane snapshot 1", "links": links });
+        Tree::parse(snapshot.to_string().as_bytes()).expect("a tree")
+    }
+
+    #[test]
+    fn gpus_that_cannot_be_read_are_a_failure_and_a_machine_without_gpus_is_not() {
+        let none = || GpuSample::NoGpus("NVML is not installed".to_owned());
+        let without = machine(serde_json::json!({}));
+        let read = gpus(none(), &without).expect("no failure");
+        assert_eq!(
+            (read.nvml.gpus.len(), read.none.as_deref()),
+            (0, Some("NVML is not installed"))
+        );
+        let with = machine(serde_json::json!({
+            "/sys/bus/pci/drivers/nvidia/0000:1b:00.0": "/sys/devices/pci0000:1a/0000:1b:00.0",
+            "/sys/bus/pci/drivers/nvidia/0000:2c:00.0": "/sys/devices/pci0000:2b/0000:2c:00.0",
+            "/sys/bus/pci/drivers/nvidia/module": "/sys/module/nvidia",
+        }));
+        let why = gpus(none(), &with).expect_err("a failure");
+        assert!(why.contains("has 2 GPUs") && why.contains("NVML is not installed"), "{why}");
+    }
+}

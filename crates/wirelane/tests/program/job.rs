@@ -31,6 +31,14 @@ fn refused(variables: &[(&str, &str)], word: &str) {
 }
 
 #[test]
+fn a_claimed_device_that_is_absent_is_refused() {
+    refused(
+        &[("PCIDEVICE_OPENSHIFT_IO_X", "0000:99:00.0")],
+        "PCIDEVICE_OPENSHIFT_IO_X claims 0000:99:00.0",
+    );
+}
+
+#[test]
 fn a_command_in_a_pod_gets_its_device_by_exact_name_and_the_reasons() {
     let output =
         in_pod(&[("PCIDEVICE_OPENSHIFT_IO_RDMA_INFO", INFO)], "exec", &["--", "/usr/bin/env"]);
@@ -83,7 +91,7 @@ fn contradictory_claims_are_refused_with_the_reason() {
         "this host's files show mlx5_4",
     );
     let elsewhere = INFO.replace("0000:3b:02.6", "0000:99:00.1").replace("mlx5_4", "mlx5_40");
-    refused(&[("PCIDEVICE_A_B_INFO", &elsewhere)], "none of them can be used");
+    refused(&[("PCIDEVICE_A_B_INFO", &elsewhere)], "claims 0000:99:00.1, which is not in");
     refused(
         &[("PCIDEVICE_A_B", "../../etc/passwd")],
         "neither a PCI address nor an auxiliary device",

@@ -20,7 +20,7 @@ fn has(text: &str, lines: &[&str]) {
 
 #[test]
 fn a_policy_names_the_nics_of_the_node() {
-    let text = printed(&["policy", "--root", &tree("ndr8")]);
+    let text = printed(&["policy", "--root", &tree("ndr8"), "--all-nics"]);
     has(
         &text,
         &["kind: SriovNetworkNodePolicy", "linkType: ib", "vendor: \"15b3\"", "isRdma: true"],
@@ -32,10 +32,50 @@ fn a_policy_names_the_nics_of_the_node() {
     assert!(stderr(&output).contains("no NIC of this node"), "{}", stderr(&output));
 }
 
+/// Eight InfiniBand NICs for the GPUs, and a BlueField with RoCE for storage.
+#[test]
+fn nics_that_jobs_do_not_use_are_left_out() {
+    let output = run(&["k8s", "policy", "--root", &tree("ndr8")]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(stdout(&output).matches("kind: SriovNetworkNodePolicy").count(), 1);
+    assert!(!stdout(&output).contains("ens7f0np0"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("note: mlx5_8 is left out: RoCE"), "{}", stderr(&output));
+    let network = printed(&["network", "--root", &tree("ndr8")]);
+    assert_eq!(network.matches("kind: Sriov").count(), 1, "{network}");
+    has(&network, &["kind: SriovIBNetwork", "resourceName: wirelane_rdma"]);
+    let all = run(&["k8s", "network", "--root", &tree("ndr8"), "--all-nics"]);
+    assert_eq!(all.status.code(), Some(2));
+    assert!(
+        stderr(&all).contains("mlx5_8 is RoCE") && stderr(&all).contains("--range"),
+        "{}",
+        stderr(&all)
+    );
+}
+
+#[test]
+fn a_job_requests_a_nic_for_each_gpu() {
+    let job = |more: &[&str]| {
+        printed(
+            &[&["job", "--root", &tree("ndr8"), "--image", "example/wirelane:1"], more].concat(),
+        )
+    };
+    has(&job(&[]), &["openshift.io/wirelane_rdma: \"8\"", "nvidia.com/gpu: \"8\""]);
+    has(&job(&["--gpus", "2"]), &["openshift.io/wirelane_rdma: \"2\"", "nvidia.com/gpu: \"2\""]);
+    has(&job(&["--devices", "1"]), &["openshift.io/wirelane_rdma: \"1\"", "nvidia.com/gpu: \"8\""]);
+    let arguments = ["k8s", "job", "--root", &tree("empty"), "--image", "i", "--gpus", "4"];
+    let unknown = run(&arguments);
+    assert!(
+        stderr(&unknown).contains("requests 1 RDMA device; pass --devices"),
+        "{}",
+        stderr(&unknown)
+    );
+}
+
 #[test]
 fn infiniband_and_roce_have_separate_networks() {
     let text = printed(&[
         "network",
+        "--all-nics",
         "--root",
         &tree("ndr8"),
         "--namespace",
@@ -137,8 +177,14 @@ fn a_check_fails_for_problems_and_not_for_warnings_of_the_host() {
 #[test]
 fn an_exporter_runs_on_every_node_and_is_scraped() {
     let output = run(&["k8s", "exporter", "--image", "example/wirelane:1"]);
-    has(&stdout(&output), &["kind: DaemonSet", "kind: PodMonitor", "path: /healthz"]);
+    has(
+        &stdout(&output),
+        &["kind: DaemonSet", "kind: PodMonitor", "path: /healthz", "- \"--no-gpu\""],
+    );
     assert_eq!(stderr(&output), "");
+    let with_gpus = printed(&["exporter", "--image", "example/wirelane:1", "--gpu"]);
+    has(&with_gpus, &["runtimeClassName: nvidia", "- name: NVIDIA_VISIBLE_DEVICES", "value: all"]);
+    assert!(!with_gpus.contains("--no-gpu"), "{with_gpus}");
 }
 
 #[test]

@@ -167,6 +167,37 @@ fn a_dry_run_prints_what_would_run_and_starts_nothing() {
     assert!(!stage.folder.path().join("started").exists());
 }
 
+/// A dry run is for planning, also where ssh does not work yet.
+#[test]
+fn a_dry_run_needs_no_ssh() {
+    let stage = Stage::new();
+    let hosts = format!("a,{DEAD}");
+    let output = stage.launch(&["--hosts", &hosts, "--dry-run"], "touch started");
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(stdout(&output).contains(&format!("# on {DEAD}, started once")), "{}", stdout(&output));
+    let note = format!("{DEAD} is assumed to be like this machine");
+    assert!(stderr(&output).contains(&note), "{}", stderr(&output));
+    let output = stage.launch(&["--hosts", &hosts, "--dry-run", "--json"], "touch started");
+    assert!(json(&stdout(&output))["notes"].to_string().contains(&note), "{}", stdout(&output));
+}
+
+#[test]
+fn a_parameter_server_runs_beside_a_worker() {
+    let stage = Stage::new();
+    let script = r#"echo "$TF_CONFIG" | grep -o '"type":"[a-z]*"'"#;
+    let options = ["--hosts", "a,b", "--ps", "1", "--ps-with-workers"];
+    let output = stage.launch(&options, script);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let printed = stdout(&output);
+    let mut lines: Vec<&str> = printed.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(
+        lines,
+        ["a| \"type\":\"worker\"", "b-ps| \"type\":\"ps\"", "b| \"type\":\"worker\""]
+    );
+    nothing_is_left(&job_of(&output));
+}
+
 #[test]
 fn rdma_is_refused_where_a_host_has_none_before_anything_starts() {
     let stage = Stage::new();
@@ -295,4 +326,6 @@ fn invalid_usage_is_reported() {
     let mut command = stage.hosts.command(env!("CARGO_BIN_EXE_wirelane"));
     let words = ["launch", "mpi", "--hosts", "a", "--ps", "1", "--", "true"];
     complains(&command.args(words).output().expect("the program runs"), 2, &["--ps", "tensorflow"]);
+    let output = stage.launch(&["--hosts", "a", "--np", "1"], "true");
+    complains(&output, 2, &["--np is not for tensorflow"]);
 }

@@ -38,6 +38,19 @@ fn missing_gpu_direct_is_found_for_the_40g_cluster() {
     }
 }
 
+/// Eight InfiniBand ports for the GPUs, and a RoCE port for storage that `wirelane env` does not use.
+#[test]
+fn a_run_is_compared_with_the_ports_of_a_job() {
+    let text = ends(&read("sample-2x2-dual-40g.log", &["--root", &tree("ndr8")]), 0);
+    assert!(text.contains("of the ports' 3200 Gb/s") && text.contains("of 8 ports"), "{text}");
+}
+
+#[test]
+fn a_size_of_zero_is_in_bytes() {
+    let text = ends(&read("sample-v1-all_reduce.log", &[]), 0);
+    assert!(text.contains("\n         0 B       15.00"), "{text}");
+}
+
 #[test]
 fn the_same_as_json_is_a_document_of_bench() {
     let root = tree("cx3-gpus");

@@ -161,9 +161,16 @@ fn a_run_writes_a_page_and_is_saved() {
     let printed = json(&stdout(&output));
     let kept = json(&stdout(&history(state.path(), &["show", "last", "--json"])));
     assert_eq!(printed, kept);
+    let errors = stderr(&output);
+    let saved = errors.lines().find_map(|line| line.strip_prefix("saved: ")).expect("the path");
+    let saved = saved.split(" (").next().expect("a path");
+    assert!(saved.starts_with(state.path().to_str().expect("text")), "{saved}");
+    assert_eq!(json(&fs::read_to_string(saved).expect("a file")), kept);
     let text = fs::read_to_string(&page).expect("a page");
     assert!(text.contains("wirelane bench bw --local --op write --transport shm --size 4KiB"));
-    assert_eq!(bench(&["--no-save"]).status.code(), Some(0));
+    let output = bench(&["--no-save"]);
+    assert_eq!(output.status.code(), Some(0));
+    assert!(!stderr(&output).contains("saved: "), "{}", stderr(&output));
     let listed = json(&stdout(&history(state.path(), &["--json"])));
     assert_eq!(listed["runs"].as_array().map(Vec::len), Some(1));
     // A page that cannot be written is reported before anything is measured.

@@ -297,6 +297,7 @@ fn once_is_a_table_or_an_object() {
     let table = run(&["top", "--once", "--interval", "100ms", "--root", &root]);
     assert_eq!(table.status.code(), Some(0), "{}", stderr(&table));
     assert!(stdout(&table).contains("PORT ") && stdout(&table).contains("active"));
+    assert!(stdout(&table).contains("STATE   Gb/s  RX b/s  TX b/s  RX p/s"), "{}", stdout(&table));
     let output = run(&["top", "--once", "--json", "--interval", "100ms", "--root", &root]);
     let moment = json(&stdout(&output));
     let port = &moment["ports"][0];

@@ -33,10 +33,12 @@ impl Transferred {
     }
 }
 
-/// Evaluates a run with the facts of one of its nodes, and fills in its link rate and efficiency.
+/// Evaluates a run with the facts of one of its nodes, and fills in its link rate and efficiency. `job_ports` are the ports
+/// that a job should use there (`mlx5_0 port 1`); `None`: not known.
 pub fn evaluate(
     run: &mut Run,
     node: Option<&CheckInput<'_>>,
+    job_ports: Option<&[String]>,
     transferred: Option<&Transferred>,
 ) -> Verdict {
     if run.collective.rows.is_empty() {
@@ -45,7 +47,7 @@ pub fn evaluate(
     let mut verdict = match (run.collective.ranks, run.collective.hosts.len()) {
         (Some(1), _) => one_rank(),
         (_, 1) => within(run),
-        _ => between(run, node, transferred),
+        _ => between(run, node, job_ports, transferred),
     };
     if run.has_failed() {
         let failed = failure::evaluate(run, node);
@@ -81,10 +83,11 @@ fn within(run: &Run) -> Verdict {
 fn between(
     run: &mut Run,
     node: Option<&CheckInput<'_>>,
+    job_ports: Option<&[String]>,
     transferred: Option<&Transferred>,
 ) -> Verdict {
     let side = node.map(Side::new);
-    let ports = side.as_ref().and_then(|side| Ports::used(run, side, transferred));
+    let ports = side.as_ref().and_then(|side| Ports::used(run, side, job_ports, transferred));
     let mut notes = Vec::new();
     let reached_gbps = match transferred {
         Some(transferred) if !transferred.is_idle() => Some(transferred.busiest_gbps),

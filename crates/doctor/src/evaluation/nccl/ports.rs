@@ -15,17 +15,30 @@ pub(super) struct Ports {
 }
 
 impl Ports {
-    /// The ports that NCCL names, else those that transferred data, else all active ones. `None` if the node has no port
-    /// with a known rate.
-    pub(super) fn used(run: &Run, side: &Side, transferred: Option<&Transferred>) -> Option<Ports> {
-        let known: Vec<PortSide> =
-            side.ports.iter().filter(|port| port.data_mbps.is_some()).cloned().collect();
+    /// The ports that NCCL names, else those of the job that transferred data, else all of the job. `None` if the node has
+    /// no such port with a known rate.
+    pub(super) fn used(
+        run: &Run,
+        side: &Side,
+        job_ports: Option<&[String]>,
+        transferred: Option<&Transferred>,
+    ) -> Option<Ports> {
         let max_bytes = transferred
             .and_then(|transferred| transferred.bytes.values().max())
             .copied()
             .unwrap_or(0);
         let named =
             |port: &PortSide| run.nccl_log.ports.contains(&port.name.replace(" port ", ":"));
+        // A port of the storage network has no part in the job, and is not an idle rail of it.
+        let is_of_job = |port: &PortSide| {
+            named(port) || job_ports.is_none_or(|job_ports| job_ports.contains(&port.name))
+        };
+        let known: Vec<PortSide> = side
+            .ports
+            .iter()
+            .filter(|port| port.data_mbps.is_some() && is_of_job(port))
+            .cloned()
+            .collect();
         let is_busy = |port: &PortSide| {
             let bytes =
                 transferred.and_then(|transferred| transferred.bytes.get(&port.name)).copied();

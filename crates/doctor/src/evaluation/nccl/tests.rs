@@ -20,7 +20,7 @@ fn verdict_on(log: &str, tree: &str, transferred: Option<&Transferred>) -> (Run,
     let node = Node::read(&tree);
     let input = CheckInput::new(&node, &tree);
     let mut run = read(log).expect("a log");
-    let verdict = evaluate(&mut run, Some(&input), transferred);
+    let verdict = evaluate(&mut run, Some(&input), None, transferred);
     (run, verdict)
 }
 
@@ -56,7 +56,7 @@ fn the_40g_cluster_lacks_gpu_direct() {
 #[test]
 fn without_a_node_the_log_shows_the_limit() {
     let mut run = read(log!("sample-mpirun-debug.log")).expect("a log");
-    let verdict = evaluate(&mut run, None, None);
+    let verdict = evaluate(&mut run, None, None, None);
     assert!(
         verdict.summary.starts_with("no GPUDirect: bus bandwidth 3.66 GB/s"),
         "{}",
@@ -159,4 +159,22 @@ fn a_failure_is_explained() {
     let wrong = log!("sample-2x2-dual-40g.log").replace("values : 0 OK", "values : 12 FAILED");
     let (_, verdict) = verdict_on(&wrong, "cx3-gpus", None);
     assert!(verdict.summary.starts_with("the run failed: the results are wrong"), "{verdict:?}");
+}
+
+/// A BlueField for storage is active too, but a job on the GPUs does not use it.
+#[test]
+fn only_ports_of_the_job_count() {
+    let trees = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees");
+    let tree = Tree::at(&trees.join("ndr8.json")).expect("a tree");
+    let node = Node::read(&tree);
+    let input = CheckInput::new(&node, &tree);
+    let all: Vec<String> = Side::new(&input).ports.into_iter().map(|port| port.name).collect();
+    let (job_ports, rate) = (&all[..2], 800.0);
+    let mut run = read(log!("sample-2x2-dual-40g.log")).expect("a log");
+    evaluate(&mut run, Some(&input), Some(job_ports), None);
+    assert_eq!(run.collective.link_gbps, Some(rate));
+    let bytes = all.iter().map(|port| (port.clone(), 1 << 30)).collect();
+    let transferred = Transferred { bytes, busiest_gbps: 700.0 };
+    evaluate(&mut run, Some(&input), Some(job_ports), Some(&transferred));
+    assert_eq!(run.collective.link_gbps, Some(rate));
 }

@@ -155,6 +155,7 @@ fn nccl(input: &CheckInput<'_>) -> Option<String> {
         environment: input.tree.environment(),
         mode: crate::job::Mode::Tcp,
         peers: &[],
+        peers_option: "",
         nccl: None,
     };
     let plan = crate::job::plan(input.node, input.tree, &request).ok()?;

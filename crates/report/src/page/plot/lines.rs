@@ -1,6 +1,6 @@
 //! A line chart.
 
-use super::{Caption, Markup, SERIES, Scale, WIDTH, at, mark, series_class};
+use super::{Caption, Markup, SERIES, Scale, WIDTH, at, mark, series_class, thinned};
 
 /// A line chart.
 #[derive(Debug)]
@@ -75,14 +75,22 @@ impl Lines {
             svg.open("text", &[("x", &(LEFT - 8.0)), ("y", &below), ("class", &"end")]);
             svg.text((self.y.show)(tick)).close("text");
         }
+        let mut labelled_to = 0.0;
         for (number, tick) in self.x.scale.ticks().into_iter().enumerate() {
-            let x = at(self.x(tick));
+            let (place, label) = (self.x(tick), (self.x.show)(tick));
+            let x = at(place);
             let path = format!("M{x} {BOTTOM}v5");
             svg.open("path", &[("class", &"tick"), ("d", &path)]).close("path");
+            let half = label.chars().count() as f64 * LETTER_WIDTH / 2.0;
+            // A label that would overlap the one before is left out.
+            if place - half < labelled_to {
+                continue;
+            }
+            labelled_to = place + half;
             // Every second label is hidden on a narrow screen.
             let class = if number % 2 == 1 { "mid spare" } else { "mid" };
             svg.open("text", &[("x", &x), ("y", &(BOTTOM + 24.0)), ("class", &class)]);
-            svg.text((self.x.show)(tick)).close("text");
+            svg.text(label).close("text");
         }
         svg.element("text", &[("x", &4), ("y", &16), ("class", &"name")], self.y.label);
         svg.open("text", &[("x", &RIGHT), ("y", &(HEIGHT - 6.0)), ("class", &"name end")]);
@@ -101,12 +109,8 @@ impl Lines {
     /// A line, with its marks if they have a shape.
     fn line(&self, svg: &mut Markup, class: &str, shape: Option<usize>, series: &Series) {
         svg.open("g", &[("class", &class)]);
-        let mut path = String::new();
-        for (x, y) in &series.line {
-            path.push(if path.is_empty() { 'M' } else { 'L' });
-            path.push_str(&format!("{} {}", at(self.x(*x)), at(self.y(*y))));
-        }
-        svg.open("path", &[("class", &"line"), ("d", &path)]).close("path");
+        let points = series.line.iter().map(|(x, y)| (self.x(*x), self.y(*y)));
+        svg.line(&thinned(points));
         let marks =
             shape.into_iter().flat_map(|shape| series.marks.iter().map(move |at| (shape, at)));
         for (shape, Mark { x, y, tooltip }) in marks {
@@ -157,6 +161,8 @@ impl Series {
     }
 }
 
+/// The width of a letter of a label, with some space.
+const LETTER_WIDTH: f64 = 8.5;
 const HEIGHT: f64 = 336.0;
 const LEFT: f64 = 80.0;
 const RIGHT: f64 = WIDTH - 32.0;

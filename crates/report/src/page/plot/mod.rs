@@ -10,7 +10,7 @@ pub(super) use heat::{Cell, Heat};
 pub(super) use lines::{Axis, Lines, Mark, Rule, Series};
 pub(super) use scale::Scale;
 
-use super::markup::Markup;
+use super::markup::{Markup, at};
 
 /// Title and one-sentence description of a plot, also for screen readers.
 #[derive(Debug)]
@@ -41,7 +41,7 @@ impl Caption {
     }
 }
 
-/// At max `max` items at even distances, including the first and the last.
+/// At most `max` items at even distances, including the first and the last.
 pub(super) fn evenly<T>(all: &[T], max: usize) -> Vec<&T> {
     if all.len() <= max {
         return all.iter().collect();
@@ -49,10 +49,20 @@ pub(super) fn evenly<T>(all: &[T], max: usize) -> Vec<&T> {
     (0..max).map(|number| &all[number * (all.len() - 1) / (max - 1)]).collect()
 }
 
-/// A coordinate, in tenths.
-fn at(coordinate: f64) -> String {
-    let text = format!("{coordinate:.1}");
-    text.strip_suffix(".0").map_or(text.clone(), str::to_owned)
+/// The points of a line without those within half a pixel of the one before, except the last; limited, since a document
+/// may have any number of points.
+fn thinned(points: impl Iterator<Item = (f64, f64)>) -> Vec<(f64, f64)> {
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    let mut last = None;
+    for point in points {
+        let is_near = |(x, y): &(f64, f64)| (x - point.0).abs() < 0.5 && (y - point.1).abs() < 0.5;
+        last = kept.last().is_some_and(is_near).then_some(point);
+        if last.is_none() {
+            kept.push(point);
+        }
+    }
+    kept.extend(last);
+    evenly(&kept, MAX_LINE_POINTS).into_iter().copied().collect()
 }
 
 /// The CSS class of the nth series.
@@ -76,6 +86,7 @@ fn mark(series: usize, x: f64, y: f64) -> String {
 const WIDTH: f64 = 600.0;
 /// Maximum number of series: more could not be distinguished.
 pub(super) const SERIES: usize = 6;
+const MAX_LINE_POINTS: usize = 1000;
 
 #[cfg(test)]
 mod tests {
@@ -86,5 +97,17 @@ mod tests {
         let all: Vec<u32> = (0..24).collect();
         assert_eq!(evenly(&all, 6), [&0, &4, &9, &13, &18, &23]);
         assert_eq!(evenly(&all[..2], 6), [&0, &1]);
+    }
+
+    #[test]
+    fn a_line_keeps_its_ends_and_a_limited_number_of_points() {
+        let thin = |points: &[(f64, f64)]| thinned(points.iter().copied());
+        assert_eq!(thin(&[(80.0, 9.9), (80.1, 10.0), (90.0, 1.0)]), [(80.0, 9.9), (90.0, 1.0)]);
+        assert_eq!(thin(&[(80.0, 10.0), (80.1, 10.2)]), [(80.0, 10.0), (80.1, 10.2)]);
+        assert_eq!(thin(&[]), []);
+        let zigzag: Vec<_> = (0..100_000).map(|n| (f64::from(n), f64::from(n % 2 * 9))).collect();
+        let line = thin(&zigzag);
+        assert_eq!(line.len(), MAX_LINE_POINTS);
+        assert_eq!((line[0], line[MAX_LINE_POINTS - 1]), ((0.0, 0.0), (99_999.0, 9.0)));
     }
 }

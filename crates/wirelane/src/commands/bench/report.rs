@@ -62,7 +62,10 @@ impl KeepArgs {
             return Ok(());
         }
         match SavedRuns::of_user().and_then(|runs| runs.save(document)) {
-            Ok(id) => output::progress(&format!("saved as {id}: see `wirelane bench history`")),
+            Ok(path) => {
+                let path = path.display();
+                output::note(&format!("saved: {path} (`wirelane bench history` lists all)"));
+            }
             Err(why) => output::warning(&format!("{why}; to save nothing, pass --no-save")),
         }
         Ok(())

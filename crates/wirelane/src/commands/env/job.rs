@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jobs::job::{DeviceVerdict, Mode, Plan, Request, Version};
+use jobs::job::{DeviceVerdict, Mode, Plan, Refusal, Request, Version};
 use node::{Node, Tree};
 
 use crate::output;
@@ -34,6 +34,10 @@ pub(crate) struct JobArgs {
     /// Do not print on stderr why each device is used or not
     #[arg(long, short)]
     quiet: bool,
+
+    /// The option that the peers come from.
+    #[arg(skip = "--peers")]
+    peers_option: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,13 +62,27 @@ pub(crate) struct Place {
 }
 
 impl JobArgs {
-    /// For a job with these hosts, on this machine or that of `root`.
-    pub(crate) fn with_peers(root: PathBuf, mode: ModeArg, peers: Vec<String>) -> Self {
-        JobArgs { root, mode, peers, nccl: None, quiet: false }
+    /// For a job with the hosts of `--hosts`, on this machine or that of `root`.
+    pub(crate) fn with_hosts(root: PathBuf, mode: ModeArg, hosts: Vec<String>) -> Self {
+        JobArgs { root, mode, peers: hosts, nccl: None, quiet: false, peers_option: "--hosts" }
     }
 
     /// Plans the job; a refusal is printed with the reasons.
     pub(crate) fn plan(&self) -> Result<Planned, Failure> {
+        self.try_plan()?.map_err(|refusal| {
+            self.report(&refusal.devices, &refusal.notes);
+            Failure::no(refusal.reason)
+        })
+    }
+
+    /// The ports that a job uses (`mlx5_0 port 1`); `None` if none can be used.
+    pub(crate) fn ports(root: PathBuf) -> Result<Option<Vec<String>>, Failure> {
+        let planned = JobArgs::with_hosts(root, ModeArg::Auto, Vec::new()).try_plan()?;
+        let ports = planned.map_or_else(|_| Vec::new(), |planned| planned.plan.ports());
+        Ok(Some(ports).filter(|ports| !ports.is_empty()))
+    }
+
+    fn try_plan(&self) -> Result<Result<Planned, Box<Refusal>>, Failure> {
         let tree = self.tree()?;
         let node = Node::read(&tree);
         // A snapshot of a pod contains the pod's variables.
@@ -77,15 +95,11 @@ impl JobArgs {
             environment: &environment,
             mode: self.mode.into(),
             peers: &peers,
+            peers_option: self.peers_option,
             nccl: self.nccl,
         };
-        match jobs::job::plan(&node, &tree, &request) {
-            Ok(plan) => Ok(Planned { plan, place: Place::of(&node) }),
-            Err(refusal) => {
-                self.report(&refusal.devices, &refusal.notes);
-                Err(Failure::no(refusal.reason))
-            }
-        }
+        let plan = jobs::job::plan(&node, &tree, &request);
+        Ok(plan.map(|plan| Planned { plan, place: Place::of(&node) }))
     }
 
     /// Prints why each device is used or not, and notes.
@@ -123,12 +137,13 @@ impl JobArgs {
     }
 
     fn address(&self, peer: &str) -> Result<IpAddr, Failure> {
+        let option = self.peers_option;
         if let Ok(address) = peer.parse() {
             return Ok(address);
         }
         if !self.is_here() {
             return Err(Failure::usage(format!(
-                "--peers {peer}: with --root of another machine, pass an address instead of a name"
+                "{option} {peer}: with --root of another machine, pass an address instead of a name"
             )));
         }
         let name = peer.to_owned();
@@ -140,10 +155,10 @@ impl JobArgs {
         match resolved {
             Some(Ok(Some(address))) => Ok(address.ip()),
             Some(Ok(None)) => {
-                Err(Failure::failed(format!("--peers {peer}: the name has no address")))
+                Err(Failure::failed(format!("{option} {peer}: the name has no address")))
             }
-            Some(Err(error)) => Err(Failure::failed(format!("--peers {peer}: {error}"))),
-            None => Err(Failure::failed(format!("--peers {peer}: the resolver does not answer"))),
+            Some(Err(error)) => Err(Failure::failed(format!("{option} {peer}: {error}"))),
+            None => Err(Failure::failed(format!("{option} {peer}: the resolver does not answer"))),
         }
     }
 }

@@ -6,7 +6,7 @@ mod workload;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use jobs::k8s::{self, Image, MachineConfigRequest, ManifestSet, Name, Platform};
+use jobs::k8s::{self, ExporterRequest, Image, MachineConfigRequest, ManifestSet, Name, Platform};
 use node::Node;
 
 use crate::arguments::host::HostArgs;
@@ -75,6 +75,10 @@ struct ExporterArgs {
     #[arg(long, value_name = "IMAGE")]
     image: Image,
 
+    /// Also read GPUs; needs the runtime class `nvidia` of NVIDIA's GPU operator
+    #[arg(long)]
+    gpu: bool,
+
     /// Kind of cluster
     #[arg(long, value_name = "PLATFORM", default_value = "openshift")]
     platform: PlatformArg,
@@ -98,12 +102,10 @@ pub(crate) fn run(_global: &Global, args: &K8sArgs) -> Result<Exit, Failure> {
         K8sCommand::Network(network) => network.print(&args.node()?)?,
         K8sCommand::Job(job) => job.print(&args.node()?)?,
         K8sCommand::Verify(verify) => verify.print(),
-        K8sCommand::Exporter(exporter) => k8s::exporter(
-            &exporter.name,
-            &exporter.namespace,
-            &exporter.image,
-            exporter.platform.into(),
-        ),
+        K8sCommand::Exporter(ExporterArgs { namespace, name, image, gpu, platform }) => {
+            let platform = (*platform).into();
+            k8s::exporter(&ExporterRequest { name, namespace, image, platform, with_gpus: *gpu })
+        }
     };
     print(&set)
 }

@@ -48,6 +48,10 @@ struct OperatorArgs {
     #[arg(long, value_name = "RESOURCE", default_value = "openshift.io/wirelane_rdma")]
     resource: Resource,
 
+    /// Also NICs that a job does not use, such as those of storage (default: as `wirelane env`)
+    #[arg(long)]
+    all_nics: bool,
+
     /// Namespace of the SR-IOV operator
     #[arg(long, value_name = "NAME", default_value = "openshift-sriov-network-operator")]
     operator_namespace: Name,
@@ -61,7 +65,7 @@ impl PolicyArgs {
             resource: &self.operator.resource,
             vfs: self.vfs,
         };
-        k8s::policy(&nics(node)?, &request).map_err(Failure::usage)
+        k8s::policy(&self.operator.nics(node)?, &request).map_err(Failure::usage)
     }
 }
 
@@ -75,20 +79,27 @@ impl NetworkArgs {
             range: self.range.as_ref(),
             is_exclusive: self.exclusive,
         };
-        k8s::network(&nics(node)?, &request).map_err(Failure::usage)
+        k8s::network(&self.operator.nics(node)?, &request).map_err(Failure::usage)
     }
 }
 
-/// The NICs of the node; having none is an error.
-fn nics(node: &Node) -> Result<Vec<NicGroup>, Failure> {
-    let (nics, left_out) = NicGroup::find(node);
-    for reason in left_out {
-        output::note(&format!("note: {reason}"));
+impl OperatorArgs {
+    /// The NICs of the node that jobs use, or all; having none is an error.
+    fn nics(&self, node: &Node) -> Result<Vec<NicGroup>, Failure> {
+        let (mut nics, mut notes) = NicGroup::find(node);
+        if !self.all_nics {
+            let (used, left_out) = NicGroup::of_jobs(nics);
+            notes.extend(left_out.into_iter().map(|why| format!("{why}; --all-nics includes it")));
+            nics = used;
+        }
+        for note in notes {
+            output::note(&format!("note: {note}"));
+        }
+        if nics.is_empty() {
+            return Err(Failure::no(
+                "no NIC of this node supports SR-IOV; run this on a node that has one, or pass a snapshot of it with --root",
+            ));
+        }
+        Ok(nics)
     }
-    if nics.is_empty() {
-        return Err(Failure::no(
-            "no NIC of this node supports SR-IOV; run this on a node that has one, or pass a snapshot of it with --root",
-        ));
-    }
-    Ok(nics)
 }

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use jobs::k8s::{
-    self, Image, JobRequest, JobType, ManifestSet, Name, Platform, PodLaunch, Resource,
+    self, Image, JobRequest, JobType, ManifestSet, Name, NicGroup, Platform, PodLaunch, Resource,
     VerifyRequest, Workload,
 };
 use node::Node;
@@ -73,9 +73,9 @@ struct WorkloadArgs {
     #[arg(long, value_name = "RESOURCE", default_value = "openshift.io/wirelane_rdma")]
     resource: Resource,
 
-    /// Number of RDMA devices of each pod
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=64))]
-    devices: u32,
+    /// RDMA devices of each pod (default: 1; for a job, its share of the node's NICs, by its GPUs)
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=64))]
+    devices: Option<u32>,
 
     /// Network to attach the pods to
     #[arg(long, value_name = "NAME", default_value = "wirelane-rdma")]
@@ -118,7 +118,15 @@ impl JobArgs {
         let mut workload = self.workload.workload(&self.name, command);
         workload.gpus = self.gpus.unwrap_or_else(found);
         workload.job_image = self.job_image.as_ref();
-        Ok(k8s::job(&JobRequest {
+        let nics = NicGroup::of_jobs(NicGroup::find(node).0).0;
+        let nics = nics.first().map_or(0, |nics| nics.addresses.len() as u32);
+        workload.devices = match self.workload.devices {
+            Some(devices) => devices,
+            None => share(nics, workload.gpus, found()),
+        };
+        let is_guess = self.workload.devices.is_none() && nics == 0 && workload.gpus > 1;
+        let gpus = workload.gpus;
+        let mut set = k8s::job(&JobRequest {
             workload,
             kind: match self.kind {
                 TypeArg::Single => JobType::Single,
@@ -129,7 +137,21 @@ impl JobArgs {
                 LaunchArg::Tensorflow => PodLaunch::Tensorflow,
             }),
             platform: self.workload.platform(),
-        }))
+        });
+        if is_guess && self.workload.mode == ModeArg::Rdma {
+            set.notes.push(format!(
+                "this node has no NIC with virtual functions: each pod with {gpus} GPUs requests 1 RDMA device; pass --devices"
+            ));
+        }
+        Ok(set)
+    }
+}
+
+/// The share of the node's NICs for some of its GPUs: at least one.
+fn share(nics: u32, gpus: u32, of: u32) -> u32 {
+    match of {
+        0 => 1,
+        of => (nics * gpus.min(of)).div_ceil(of).clamp(1, MAX_DEVICES),
     }
 }
 
@@ -149,7 +171,7 @@ impl WorkloadArgs {
             job_image: None,
             with_rdma: self.mode == ModeArg::Rdma,
             resource: &self.resource,
-            devices: self.devices,
+            devices: self.devices.unwrap_or(1),
             network: &self.network,
             gpus: 0,
             command,
@@ -158,5 +180,20 @@ impl WorkloadArgs {
 
     fn platform(&self) -> Platform {
         self.platform.into()
+    }
+}
+
+/// More than any node has.
+const MAX_DEVICES: u32 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pod_gets_its_share_of_the_nics() {
+        assert_eq!([8, 4, 3, 1, 0].map(|gpus| share(8, gpus, 8)), [8, 4, 3, 1, 1]);
+        assert_eq!([8, 4, 2, 1].map(|gpus| share(4, gpus, 8)), [4, 2, 1, 1]);
+        assert_eq!((share(2, 16, 8), share(0, 8, 8), share(4, 2, 0)), (2, 1, 1));
     }
 }

@@ -30,7 +30,7 @@ pub(crate) struct LaunchArgs {
     #[arg(long, value_name = "MODE", default_value = "auto")]
     pub(super) mode: ModeArg,
 
-    /// Print what would run on each host, and start nothing
+    /// Print what would run on each host, and start nothing; hosts that cannot be read are assumed to be like this machine
     #[arg(long)]
     pub(super) dry_run: bool,
 
@@ -46,6 +46,10 @@ pub(crate) struct LaunchArgs {
     #[arg(short = 'x', long = "env", value_name = "NAME[=VALUE]")]
     variables: Vec<String>,
 
+    /// Number of ranks, if less than the hosts have slots; they fill the hosts in the order of the list
+    #[arg(long = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    ranks: Option<u32>,
+
     /// Rendezvous port on the first host (default: derived from the job's id)
     #[arg(long, value_name = "PORT", value_parser = clap::value_parser!(u16).range(1..))]
     pub(super) port: Option<u16>,
@@ -57,6 +61,10 @@ pub(crate) struct LaunchArgs {
     /// tensorflow: number of hosts, the last ones, that are parameter servers
     #[arg(long, value_name = "N")]
     ps: Option<u32>,
+
+    /// tensorflow: hosts of parameter servers are workers too
+    #[arg(long, requires = "ps")]
+    ps_with_workers: bool,
 
     /// tensorflow: the first host is the chief only, not a worker
     #[arg(long)]
@@ -90,24 +98,35 @@ impl LaunchArgs {
         if !is_tensorflow && (self.ps.is_some() || self.chief) {
             return Err(Failure::usage("launch: --ps and --chief are only for tensorflow"));
         }
+        if is_tensorflow && self.ranks.is_some() {
+            return Err(Failure::usage(
+                "launch: --np is not for tensorflow, which has one process per host: pass fewer hosts",
+            ));
+        }
         Ok(match self.framework {
             FrameworkArg::Mpi => Framework::Mpi,
             FrameworkArg::Torch => Framework::Torch,
             FrameworkArg::Tensorflow => {
-                Framework::Tensorflow { ps: self.ps.unwrap_or(0), chief: self.chief }
+                let (ps, chief, shared) = (self.ps.unwrap_or(0), self.chief, self.ps_with_workers);
+                Framework::Tensorflow { ps, chief, shared }
             }
             FrameworkArg::Horovod => Framework::Horovod,
         })
     }
 
-    /// The number of hosts, the first ones, whose processes end by themselves; the others are servers. With a chief and
-    /// parameter servers, workers are servers too.
-    pub(super) fn awaited(&self, hosts: usize) -> usize {
+    /// Of the parts of a launch the number of those, the first ones, whose processes end by themselves; the others are
+    /// servers. With a chief and parameter servers, workers are servers too.
+    pub(super) fn awaited(&self, parts: usize) -> usize {
         match self.ps.and_then(|ps| usize::try_from(ps).ok()).unwrap_or(0) {
-            0 => hosts,
+            0 => parts,
             _ if self.chief => 1,
-            servers => hosts.saturating_sub(servers),
+            servers => parts.saturating_sub(servers),
         }
+    }
+
+    /// The number of ranks of --np.
+    pub(super) fn ranks(&self) -> Option<u32> {
+        self.ranks
     }
 
     /// The environment variables of --env.

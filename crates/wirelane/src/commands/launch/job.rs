@@ -1,5 +1,6 @@
 //! Runs a planned job: starts it on all hosts, waits, ends it on all hosts, and evaluates the counters.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use jobs::job::{Mode, shell_word};
@@ -19,7 +20,7 @@ pub(super) struct Planned<'p> {
     pub(super) found: &'p [ProbedHost],
     /// The --mode of the user.
     pub(super) requested: Mode,
-    /// The number of hosts, the first ones, whose processes end by themselves; the others are servers.
+    /// The number of parts of the launch, the first ones, whose processes end by themselves; the others are servers.
     pub(super) awaited: usize,
 }
 
@@ -102,7 +103,8 @@ impl Planned<'_> {
     /// Starts a supervisor with its files on each host, and one for the launcher on this machine.
     fn start_supervisors(&self, supervisors: &mut Supervisors<'_>) -> Result<(), Failure> {
         let id = &self.launch.id;
-        for (host, found) in self.launch.hosts.iter().zip(self.found) {
+        for host in &self.launch.hosts {
+            let found = &self.found[host.host_index];
             supervisors.add(&host.host, &found.shell, id, &host.folder)?;
         }
         if let Some(head) = &self.launch.head {
@@ -135,11 +137,14 @@ impl Planned<'_> {
     }
 
     fn traffic(&self, counters: &Counters) -> Traffic {
-        let hosts = self.launch.hosts.iter().zip(self.found).enumerate();
+        let mut counted = BTreeSet::new();
+        // A host with two parts has one set of counters.
+        let hosts = self.launch.hosts.iter().enumerate();
+        let hosts = hosts.filter(|(_, host)| counted.insert(host.host_index));
         let samples: Vec<HostSamples> = hosts
-            .map(|(number, (host, found))| HostSamples {
+            .map(|(number, host)| HostSamples {
                 name: &host.host,
-                node: &found.node,
+                node: &self.found[host.host_index].node,
                 before: counters.before.get(number).and_then(Option::as_ref),
                 after: counters.after.get(number).and_then(Option::as_ref),
             })

@@ -14,6 +14,8 @@ mod probe;
 mod supervisors;
 mod text;
 
+use std::collections::BTreeSet;
+
 use jobs::job::Mode;
 use jobs::launch::{Framework, Job, Launch, Refusal};
 use rustix::rand::{GetRandomFlags, getrandom};
@@ -38,11 +40,17 @@ pub(crate) fn run(_global: &Global, args: &LaunchArgs) -> Result<Exit, Failure> 
     };
     let (path, directory) = (text_of("PATH"), directory()?);
     let request = ProbeRequest { program, path: &path, directory: &directory };
-    let found = probe::probe_all(&args.hosts.inventory()?.hosts, &request)?;
-    let launch = plan(args, framework, &request, &found)?;
+    let starts_nothing = args.dry_run || args.explain;
+    let hosts = args.hosts.inventory()?.hosts;
+    let (found, assumptions) = probe::probe_all(&hosts, &request, starts_nothing)?;
+    for note in &assumptions {
+        output::note(&format!("note: {note}"));
+    }
+    let mut launch = plan(args, framework, &request, &found)?;
     for note in &launch.notes {
         output::note(&format!("note: {note}"));
     }
+    launch.notes.extend(assumptions);
     if args.explain {
         return print(args, &text::reasons(&launch.explain), &launch.explain);
     }
@@ -91,6 +99,7 @@ fn plan(
         path: request.path,
         ssh: &ssh,
         environment: &args.variables()?,
+        ranks: args.ranks(),
         port: args.port,
         nccl: args.nccl,
     };
@@ -102,13 +111,14 @@ fn run_job(args: &LaunchArgs, launch: &Launch, found: &[ProbedHost]) -> Result<E
     let mut output = JobOutput::open(launch, args.log_dir.as_deref(), args.json)?;
     output.write_file("plan.txt", &text::plan(launch));
     output::note(&format!("job {}: {}", launch.id, text::transport(launch)));
-    let awaited = args.awaited(found.len());
+    let awaited = args.awaited(launch.hosts.len());
     let planned = Planned { launch, found, requested: args.mode.into(), awaited };
     let ended = planned.run(&mut output)?;
     output.write_file("traffic.txt", &format!("{}\n", ended.traffic.line()));
     report(args, launch, &ended, &output)?;
     verdict(&ended)?;
-    let is_required = Mode::from(args.mode) == Mode::Rdma && found.len() > 1;
+    let hosts: BTreeSet<usize> = launch.hosts.iter().map(|host| host.host_index).collect();
+    let is_required = Mode::from(args.mode) == Mode::Rdma && hosts.len() > 1;
     match is_required && ended.traffic.is_known && ended.traffic.rdma.is_none() {
         true => Err(Failure::no("launch: --mode rdma: the job succeeded, but RDMA was not used")),
         false => Ok(Exit::Done),

@@ -53,17 +53,23 @@ impl ProbedHost {
     }
 }
 
-/// Reads all hosts in parallel. Prints an error for each that could not be read.
+/// Reads all hosts in parallel. A host that cannot be read is an error, which is printed; if nothing is started, it is
+/// assumed to be like this machine, with a note.
 pub(super) fn probe_all(
     hosts: &[Host],
     request: &ProbeRequest,
-) -> Result<Vec<ProbedHost>, Failure> {
+    starts_nothing: bool,
+) -> Result<(Vec<ProbedHost>, Vec<String>), Failure> {
     output::progress(&format!("reading {} hosts…", hosts.len()));
-    let mut found = Vec::new();
+    let (mut found, mut notes) = (Vec::new(), Vec::new());
     let mut failed: Option<Failure> = None;
-    for probed in in_parallel(hosts, |host| probe(host, request)) {
+    for (host, probed) in hosts.iter().zip(in_parallel(hosts, |host| probe(host, request))) {
         match probed {
             Ok(host) => found.push(host),
+            Err(failure) if starts_nothing => {
+                found.push(like_this_machine(host, request)?);
+                notes.push(format!("{failure}: {} is assumed to be like this machine", host.name));
+            }
             Err(failure) => {
                 if let Some(before) = failed.replace(failure) {
                     output::error(&before);
@@ -71,7 +77,16 @@ pub(super) fn probe_all(
             }
         }
     }
-    failed.map_or(Ok(found), Err).map(replace_loopback)
+    failed.map_or(Ok(found), Err).map(|found| (replace_loopback(found), notes))
+}
+
+fn like_this_machine(host: &Host, request: &ProbeRequest) -> Result<ProbedHost, Failure> {
+    let shell = Shell::on(host.destination())?;
+    let tools = tools(&Shell::on("localhost")?, request)?;
+    let tree = Tree::live(None).with_environment(environment());
+    let node = Node::read(&tree);
+    let address = address(&shell);
+    Ok(ProbedHost { host: host.clone(), shell, tree, node, tools, address })
 }
 
 /// This machine may resolve its own name to loopback, which others cannot reach: uses its address towards them instead.

@@ -46,7 +46,7 @@ pub(super) enum FeedCommand {
 #[derive(Debug)]
 pub(super) struct Live {
     pub(super) watcher: Watcher,
-    pub(super) store: StorePoller,
+    pub(super) store: Option<StorePoller>,
     pub(super) prober: Option<Prober>,
     pub(super) interval: Duration,
     pub(super) recording: Option<Recording>,
@@ -120,11 +120,15 @@ impl Source for Live {
 impl Live {
     fn sample(&mut self) -> MachineSample {
         let timeout = self.interval.clamp(MIN_COLLECTOR_TIMEOUT, MAX_COLLECTOR_TIMEOUT);
-        self.store.request();
+        if let Some(store) = &self.store {
+            store.request();
+        }
         let mut sample = self.watcher.sample(timeout);
-        let (store, run) = self.store.receive(timeout);
-        sample.store = store;
-        sample.runs.extend(run);
+        if let Some(poller) = &self.store {
+            let (store, run) = poller.receive(timeout);
+            sample.store = store;
+            sample.runs.extend(run);
+        }
         sample.probe = self.prober.as_ref().map(Prober::take);
         sample
     }

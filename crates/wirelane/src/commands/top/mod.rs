@@ -68,7 +68,7 @@ pub(crate) struct TopArgs {
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     device: Vec<String>,
 
-    /// Address of a local store's /metrics (default: 127.0.0.1:8080, if one listens there)
+    /// Address of a store's /metrics (default, without --root: 127.0.0.1:8080, if one listens there)
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "replay")]
     store: Option<Peer>,
 
@@ -127,13 +127,19 @@ impl TopArgs {
         let record = |path: &PathBuf| Recording::create(path, max_bytes);
         let live = Live {
             watcher: Watcher::start(move || host.tree(), plan)?,
-            store: StorePoller::start(self.store.as_ref())?,
+            store: self.store_poller()?,
             prober: self.prober(global)?,
             interval: self.interval,
             recording: self.record.as_ref().map(record).transpose()?,
             record_max: max_bytes,
         };
         feed::start(live, send)
+    }
+
+    /// The named store, or else the one of this machine; with `--root` of another machine there is none by default.
+    fn store_poller(&self) -> Result<Option<StorePoller>, Failure> {
+        let is_watched = self.store.is_some() || self.host.is_this_machine();
+        is_watched.then(|| StorePoller::start(self.store.as_ref())).transpose()
     }
 
     fn prober(&self, global: &Global) -> Result<Option<Prober>, Failure> {
@@ -186,5 +192,23 @@ mod tests {
         }
         assert_eq!((speed("2x"), speed("0.5")), (Ok(2.0), Ok(0.5)));
         assert!(speed("0").is_err() && speed("inf").is_err());
+    }
+
+    #[derive(clap::Parser)]
+    struct Command {
+        #[command(flatten)]
+        top: TopArgs,
+    }
+
+    #[test]
+    fn the_store_of_this_machine_is_not_shown_for_another_machine() {
+        let is_watched = |arguments: &[&str]| {
+            let command = clap::Parser::try_parse_from([&["top"], arguments].concat());
+            let Command { top } = command.expect("arguments");
+            top.store_poller().expect("a thread").is_some()
+        };
+        assert!(is_watched(&[]));
+        assert!(!is_watched(&["--root", "other.json"]));
+        assert!(is_watched(&["--root", "other.json", "--store", "127.0.0.1:1"]));
     }
 }

@@ -66,8 +66,9 @@ fn print(
 fn table(summary: &IntervalSummary) -> String {
     let host = doctor::one_line(summary.host.as_deref().unwrap_or("this machine"));
     let mut text = format!("{host}  {}\n", summary.time);
-    let titles = ["PORT", "NETDEV", "STATE", "GB/S", "RX B/S", "TX B/S", "RX P/S", "TX P/S"];
-    let titles = titles.into_iter().chain(["ERR/S", "CONG/S", "RETRY/S"]).map(str::to_owned);
+    // Units are as on the screen: bits and bytes differ in case.
+    let titles = ["PORT", "NETDEV", "STATE", "Gb/s", "RX b/s", "TX b/s", "RX p/s", "TX p/s"];
+    let titles = titles.into_iter().chain(["ERR/s", "CONG/s", "RETRY/s"]).map(str::to_owned);
     let mut rows: Vec<[String; 11]> = vec![std::array::from_fn(|_| String::new())];
     rows[0].iter_mut().zip(titles).for_each(|(cell, title)| *cell = title);
     rows.extend(summary.ports.iter().map(port));

@@ -54,8 +54,8 @@ impl SavedRuns {
         Ok(SavedRuns { folder: state.join("wirelane/bench") })
     }
 
-    /// Saves a run. Returns its ID.
-    pub(in crate::commands::bench) fn save(&self, document: &Document) -> Result<String, String> {
+    /// Saves a run. Returns its file.
+    pub(in crate::commands::bench) fn save(&self, document: &Document) -> Result<PathBuf, String> {
         let text =
             serde_json::to_string(document).map_err(|error| format!("save the result: {error}"))?;
         if text.len() > MAX_DOCUMENT_BYTES {
@@ -63,11 +63,11 @@ impl SavedRuns {
         }
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         created.map_err(|error| self.failed("create", &error))?;
-        let (id, path) = self.unused_id(document);
+        let path = self.unused_path(document);
         write_atomically(&path, text.as_bytes(), 0o600)
             .map_err(|error| self.failed("write into", &error))?;
         self.drop_oldest()?;
-        Ok(id)
+        Ok(path)
     }
 
     /// Reads all runs; skips files that cannot be read.
@@ -114,8 +114,8 @@ impl SavedRuns {
         Ok(files)
     }
 
-    /// An ID that no run has yet: two runs may start within a second.
-    fn unused_id(&self, document: &Document) -> (String, PathBuf) {
+    /// A file that no run has yet: two runs may start within a second.
+    fn unused_path(&self, document: &Document) -> PathBuf {
         let digits =
             document.when.chars().filter(char::is_ascii_digit).take(14).collect::<String>();
         let (day, time) = digits.split_at(digits.len().min(8));
@@ -124,8 +124,7 @@ impl SavedRuns {
         let more = (2..1000).map(|number| format!("{id}-{number}"));
         let mut ids = std::iter::once(id.clone()).chain(more);
         let free = ids.find(|id| !path(id).exists()).unwrap_or(id);
-        let path = path(&free);
-        (free, path)
+        path(&free)
     }
 
     /// Deletes the oldest runs until the number and size are within the limits. Baselines stay.
@@ -221,8 +220,8 @@ mod tests {
     #[test]
     fn the_oldest_run_is_deleted_and_a_baseline_is_not() {
         let (_folder, saved_runs) = saved_runs();
-        let first = saved_runs.save(&run(0)).expect("saved");
-        saved_runs.set_baselines(&[&first]).expect("set");
+        saved_runs.save(&run(0)).expect("saved");
+        saved_runs.set_baselines(&["20261115-000000-bw"]).expect("set");
         for second in 1..=MAX_RUNS + 1 {
             saved_runs.save(&run(second)).expect("saved");
         }

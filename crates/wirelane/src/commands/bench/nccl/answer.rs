@@ -15,6 +15,7 @@ use super::table;
 use crate::arguments::host::HostArgs;
 use crate::commands::bench::expect::Expect;
 use crate::commands::bench::report::KeepArgs;
+use crate::commands::env::JobArgs;
 use crate::output;
 use crate::output::{Exit, Failure};
 
@@ -69,10 +70,11 @@ impl AnswerArgs {
         let node = Node::read(&tree);
         let input = CheckInput::new(&node, &tree);
         // The ports of this machine do not matter for a log from another one.
-        let has_root = self.host.root != Path::new("/");
         let name = node.host.name.value().map_or("", String::as_str);
-        let is_known = has_root || ended.is_some() || took_part(&run, name);
-        let mut verdict = evaluate(&mut run, is_known.then_some(&input), transferred);
+        let is_known = !self.host.is_this_machine() || ended.is_some() || took_part(&run, name);
+        let job_ports = JobArgs::ports(self.host.root.clone())?;
+        let known = is_known.then_some(&input);
+        let mut verdict = evaluate(&mut run, known, job_ports.as_deref(), transferred);
         if let Some(expect) = &self.expect {
             verdict.expectation = Some(expect.evaluate(&[], &verdict)?);
         }

@@ -81,6 +81,8 @@ pub(in crate::commands::bench) struct Launch {
     program: Vec<OsString>,
     /// Long words of the command, and what `show` prints instead.
     abbreviations: Vec<(OsString, &'static str)>,
+    /// The RDMA ports of this host that it uses.
+    ports: Vec<String>,
 }
 
 impl Launch {
@@ -94,7 +96,7 @@ impl Launch {
             return Err(Failure::usage("--from is larger than --to"));
         }
         let names = place.hosts.as_ref().map(Hosts::names).unwrap_or_default();
-        let job = JobArgs::with_peers(host.root.clone(), place.mode, names);
+        let job = JobArgs::with_hosts(host.root.clone(), place.mode, names);
         let plan = job.plan()?.plan;
         job.report(&plan.devices, &plan.notes);
         Ok(match &place.hosts {
@@ -104,6 +106,7 @@ impl Launch {
                 launcher: Vec::new(),
                 program: words,
                 abbreviations: Vec::new(),
+                ports: plan.ports(),
             },
         })
     }
@@ -126,7 +129,8 @@ impl Launch {
             words.extend(["-x".into(), export.into()]);
         }
         let environment = own_settings(plan).filter(|(name, _)| is_mpi(name)).collect();
-        Launch { environment, launcher: words, program, abbreviations: Vec::new() }
+        let ports = plan.ports();
+        Launch { environment, launcher: words, program, abbreviations: Vec::new(), ports }
     }
 
     /// Sets a variable for every process, unless the user has set it.
@@ -166,6 +170,11 @@ impl Launch {
         let words: Vec<String> = variables.chain(self.words().map(word)).collect();
         output::answer(&format!("{}\n", words.join(" ")))?;
         Ok(Exit::Done)
+    }
+
+    /// The RDMA ports of this host that it uses; empty: none.
+    pub(super) fn ports(&self) -> &[String] {
+        &self.ports
     }
 
     /// Name of the program that is started.

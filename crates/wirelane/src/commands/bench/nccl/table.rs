@@ -27,7 +27,9 @@ pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
         let _ = writeln!(text, "efficiency: {:.1} % of the ports' {rate} Gb/s", efficiency * 100.0);
     }
     for error in run.errors.iter().take(MAX_ERRORS) {
-        let _ = writeln!(text, "program error: {error}");
+        let is_warning = error.contains("NCCL WARN") && !run.has_failed();
+        let label = if is_warning { "warning" } else { "program error" };
+        let _ = writeln!(text, "{label}: {error}");
     }
     text.push_str(&bench::text::verdict(verdict));
     text

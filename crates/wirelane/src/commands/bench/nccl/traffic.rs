@@ -19,9 +19,11 @@ pub(super) struct PortTraffic {
 }
 
 impl PortTraffic {
-    /// Starts counting.
-    pub(super) fn start(side: &Side) -> PortTraffic {
-        let ports: Vec<String> = side.ports.iter().map(|port| port.name.clone()).collect();
+    /// Starts counting: the job's ports, or all if it uses none.
+    pub(super) fn start(side: &Side, job_ports: &[String]) -> PortTraffic {
+        let active = side.ports.iter().map(|port| port.name.clone());
+        let ports: Vec<String> =
+            active.filter(|port| job_ports.is_empty() || job_ports.contains(port)).collect();
         let read = facts::counters();
         let first = read(&ports);
         PortTraffic { last: (Instant::now(), first.clone()), first, read, ports, busiest_gbps: 0.0 }

@@ -171,6 +171,7 @@ impl App {
 
     fn key_in_tables(&mut self, code: KeyCode) -> Action {
         match code {
+            KeyCode::Esc if !self.view.filter.is_empty() => self.view.filter.clear(),
             KeyCode::Char('q') | KeyCode::Esc => return Action::Quit,
             KeyCode::Char('p' | ' ') => return self.pause(!self.paused),
             KeyCode::Char('s') => self.view.sort_by_next(),

@@ -36,14 +36,20 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &mut App, selected: O
     let Some(summary) = &app.summary else { return };
     let style = app.style;
     let gpus = app.view.gpus(summary);
-    let columns = columns::fit(COLUMNS, area.width);
+    let longest = |text: fn(TerminalStyle, &GpuSummary) -> String, min: usize| {
+        gpus.iter().map(|gpu| text(style, gpu).chars().count()).max().unwrap_or(0).max(min)
+    };
+    let (memory_width, power_width) = (longest(memory, 10), longest(power, 9) as u16);
+    let columns = columns::fit(&all_columns(power_width), area.width);
     let title = |column: &Column<GpuColumn>| {
         let side = if is_left(column.kind) { Alignment::Left } else { Alignment::Right };
         Cell::new(Text::from(Line::from(column.title).alignment(side)))
     };
     let titles: Vec<Cell<'_>> = columns.iter().map(|(column, _)| title(column)).collect();
     let rows = gpus.iter().map(|gpu| {
-        let cells = columns.iter().map(|(column, width)| cell(style, column.kind, *width, gpu));
+        let cells = columns.iter().map(|(column, width)| {
+            cell(style, column.kind, (usize::from(*width), memory_width), gpu)
+        });
         Row::new(cells.collect::<Vec<_>>())
     });
     let table = Table::new(rows.collect::<Vec<_>>(), columns::constraints(&columns))
@@ -57,7 +63,13 @@ fn is_left(kind: GpuColumn) -> bool {
     matches!(kind, GpuColumn::Gpu | GpuColumn::Name | GpuColumn::Throttle | GpuColumn::Xid)
 }
 
-fn cell(style: TerminalStyle, kind: GpuColumn, width: u16, gpu: &GpuSummary) -> Cell<'static> {
+/// A cell of this width; the second width is that of the longest number of memory.
+fn cell(
+    style: TerminalStyle,
+    kind: GpuColumn,
+    (width, memory_width): (usize, usize),
+    gpu: &GpuSummary,
+) -> Cell<'static> {
     let reading = &gpu.gpu.reading;
     let issues = issue::of_gpu(gpu);
     let level = |of: Issue| match issues.contains(&of) {
@@ -65,7 +77,6 @@ fn cell(style: TerminalStyle, kind: GpuColumn, width: u16, gpu: &GpuSummary) -> 
         true if of.is_bad() => Level::Bad,
         true => Level::Notable,
     };
-    let width = usize::from(width);
     let none = || style.none().to_owned();
     let (text, level) = match kind {
         GpuColumn::Gpu => (gpu.gpu.index.to_string(), Level::Plain),
@@ -79,12 +90,11 @@ fn cell(style: TerminalStyle, kind: GpuColumn, width: u16, gpu: &GpuSummary) -> 
             let number = reading.utilization_percent.map(|percent| format!("{percent}%"));
             (bar(style, part, &number.unwrap_or_else(none), 4, width), Level::Plain)
         }
-        GpuColumn::Memory => (memory(style, gpu, width), Level::Plain),
-        GpuColumn::Power => {
-            let power = |mw: Option<u64>| mw.map_or_else(none, |mw| (mw / 1000).to_string());
-            let limit = power(reading.power_limit_mw);
-            (format!("{}/{limit}W", power(reading.power_mw)), Level::Plain)
+        GpuColumn::Memory => {
+            let share = memory_share(gpu);
+            (bar(style, share, &memory(style, gpu), memory_width, width), Level::Plain)
         }
+        GpuColumn::Power => (power(style, gpu), Level::Plain),
         GpuColumn::Clock => {
             let clock = reading.clocks_mhz.get("sm").or(reading.clocks_mhz.get("graphics"));
             (clock.map_or_else(none, u32::to_string), Level::Plain)
@@ -125,15 +135,30 @@ fn name(name: &str) -> String {
     doctor::one_line(name.strip_prefix("NVIDIA ").unwrap_or(name))
 }
 
-fn memory(style: TerminalStyle, gpu: &GpuSummary, width: usize) -> String {
+/// Used and total memory: `66.4G/79.6G`.
+fn memory(style: TerminalStyle, gpu: &GpuSummary) -> String {
+    match memory_bytes(gpu) {
+        Some((used, total)) => format!("{}/{}", bytes(used), bytes(total)),
+        None => style.none().to_owned(),
+    }
+}
+
+fn memory_share(gpu: &GpuSummary) -> Option<f64> {
+    memory_bytes(gpu).filter(|(_, total)| *total > 0.0).map(|(used, total)| used / total)
+}
+
+fn memory_bytes(gpu: &GpuSummary) -> Option<(f64, f64)> {
     let reading = &gpu.gpu.reading;
     let total = reading.memory_total_bytes.or(gpu.gpu.memory_bytes);
-    let Some((used, total)) = reading.memory_used_bytes.zip(total) else {
-        return style.none().to_owned();
-    };
-    let (used, total) = (used as f64, total as f64);
-    let number = format!("{}/{}", bytes(used), bytes(total));
-    bar(style, (total > 0.0).then(|| used / total), &number, 10, width)
+    reading.memory_used_bytes.zip(total).map(|(used, total)| (used as f64, total as f64))
+}
+
+/// Power and its limit: `612/700W`.
+fn power(style: TerminalStyle, gpu: &GpuSummary) -> String {
+    let reading = &gpu.gpu.reading;
+    let watts =
+        |mw: Option<u64>| mw.map_or_else(|| style.none().to_owned(), |mw| (mw / 1000).to_string());
+    format!("{}/{}W", watts(reading.power_mw), watts(reading.power_limit_mw))
 }
 
 /// A bar and a number of this width.
@@ -153,6 +178,14 @@ fn bar(
 /// Bits per second, as for ports.
 fn bits(style: TerminalStyle, bytes: Option<f64>) -> String {
     bytes.map_or(style.none().to_owned(), |bytes| short(bytes * 8.0))
+}
+
+fn all_columns(power_width: u16) -> Vec<Column<GpuColumn>> {
+    let mut columns = COLUMNS.to_vec();
+    for column in columns.iter_mut().filter(|column| column.kind == GpuColumn::Power) {
+        (column.min_width, column.max_width) = (power_width, power_width);
+    }
+    columns
 }
 
 const fn column(

@@ -209,6 +209,24 @@ fn a_small_terminal_shows_the_main_columns_and_a_tiny_one_a_message() {
     }
 }
 
+/// The memory of an H100, and the power of a GPU with more than a kilowatt.
+#[test]
+fn numbers_of_gpus_are_not_truncated() {
+    let mut app = watched(FULL);
+    let mut sample = later(&first_sample("ndr8.json"), 13);
+    let reading = &mut sample.gpus[0].reading;
+    reading.memory_used_bytes = Some((664 << 30) / 10);
+    reading.memory_total_bytes = Some((796 << 30) / 10);
+    (reading.power_mw, reading.power_limit_mw) = (Some(1_150_000), Some(1_200_000));
+    app.handle(FeedEvent::Sample(Box::new(sample)), |_| true);
+    for width in 64..=200 {
+        let text = drawn(&mut app, width, 40);
+        let row = text.lines().find(|line| line.starts_with("0   ")).expect("the first GPU");
+        assert!(row.contains("66.4G/79.6G"), "{width}: {row}");
+        assert!(!row.contains("/12") || row.contains("1150/1200W"), "{width}: {row}");
+    }
+}
+
 #[test]
 fn before_the_first_sample_and_without_ports_there_is_a_message() {
     let mut app = App::new(FULL, Duration::from_secs(1), false);
@@ -237,8 +255,11 @@ fn keys_sort_and_filter_and_the_selection_follows_its_row() {
     assert_eq!(names(&mut app)[0], "mlx5_4/1", "ascending");
     press(&mut app, "/IB3\n");
     assert_eq!(names(&mut app), ["mlx5_3/1"], "by the net device's name");
-    press(&mut app, "/\u{1b}");
+    assert_eq!(press(&mut app, "\u{1b}"), Action::Nothing, "clears the filter");
     assert_eq!(names(&mut app).len(), 9);
+    press(&mut app, "/IB3\u{1b}");
+    assert_eq!(names(&mut app).len(), 9, "also while typing it");
+    assert_eq!(press(&mut app, "\u{1b}"), Action::Quit);
 }
 
 #[test]
