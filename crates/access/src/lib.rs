@@ -107,7 +107,7 @@ impl Access {
             identities.iter().filter_map(|identity| identity.credential.key().cloned()).collect();
         let named = |identity: Identity| (identity.name.clone(), Arc::new(identity));
         let mut rules = self.lock();
-        // Before the keys, so that a ticket requested under the old rules is recognised as such: see `ticket`.
+        // Before the keys, so that a ticket requested under the old rules is recognised as such: see `kv-server/src/grpc/query.rs`.
         self.generation.fetch_add(1, Relaxed);
         self.keyring.replace(keys)?;
         rules.identities = identities.into_iter().map(named).collect();

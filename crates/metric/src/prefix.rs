@@ -1,9 +1,9 @@
-//! The prefix of every metric's name.
+//! The prefix of metric names.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The prefix of every metric's name; `wirelane` by default.
+/// A prefix of metric names; `wirelane` by default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prefix(String);
 

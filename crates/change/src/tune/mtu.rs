@@ -18,7 +18,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) {
         }
         let now = port.active_mtu.map_or("too few".to_owned(), |mtu| mtu.to_string());
         let why = format!(
-            "{} sends packets of {now} bytes: {name} has MTU {mtu}, and {LARGEST_PACKET} need {MIN}",
+            "{} sends packets of {now} bytes: {name} has MTU {mtu}; packets of {LARGEST_PACKET} need {MIN}",
             device.name
         );
         let file = format!("/sys/class/net/{name}/mtu");

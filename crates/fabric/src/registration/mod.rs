@@ -6,10 +6,38 @@ pub(crate) mod verbs;
 
 use std::sync::Arc;
 
+use crate::memory::Memory;
+use crate::unreleased::keep;
+
 /// A device's object for a memory registration.
 pub(crate) trait DeviceObject: Send + Sync {
     /// Ends the registration, once; `false` if the device refuses: it may still access the memory.
     fn release(&mut self) -> bool;
+}
+
+/// Memory with a device's object for it. On drop the object is released before the memory: a device must not write into pages
+/// that were freed. If the device refuses, the memory is kept for good.
+pub(crate) struct Registered {
+    object: Box<dyn DeviceObject>,
+    memory: Memory,
+}
+
+impl Registered {
+    fn new(object: Box<dyn DeviceObject>, memory: &Memory) -> Self {
+        Registered { object, memory: memory.clone() }
+    }
+
+    fn memory(&self) -> &Memory {
+        &self.memory
+    }
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        if !self.object.release() {
+            keep(self.memory.clone());
+        }
+    }
 }
 
 /// What a region is registered with.

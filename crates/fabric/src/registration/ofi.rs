@@ -7,19 +7,16 @@ use std::ffi::c_void;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::DeviceObject;
+use super::{DeviceObject, Registered};
 use crate::memory::Memory;
-use crate::unreleased::keep;
 
 /// A memory's registration with one device.
 pub(crate) struct Mr {
-    /// The provider's object. Released first: a provider must not write into pages that were freed.
-    object: Box<dyn DeviceObject>,
     domain: u32,
     desc: *mut c_void,
     key: u64,
     start: u64,
-    memory: Memory,
+    registered: Registered,
 }
 
 // SAFETY: the device was opened with `FI_THREAD_SAFE`; the handle is immutable.
@@ -35,7 +32,7 @@ impl Mr {
         (start, key): (u64, u64),
         memory: &Memory,
     ) -> Self {
-        Mr { object, domain, desc, key, start, memory: memory.clone() }
+        Mr { domain, desc, key, start, registered: Registered::new(object, memory) }
     }
 
     /// The descriptor for local operations.
@@ -55,21 +52,13 @@ impl Mr {
     }
 
     pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
+        self.registered.memory()
     }
 
     /// The id of its device.
     #[inline]
     pub(crate) fn domain(&self) -> u32 {
         self.domain
-    }
-}
-
-impl Drop for Mr {
-    fn drop(&mut self) {
-        if !self.object.release() {
-            keep(self.memory.clone());
-        }
     }
 }
 

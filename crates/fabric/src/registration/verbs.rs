@@ -12,18 +12,15 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::DeviceObject;
+use super::{DeviceObject, Registered};
 use crate::memory::Memory;
-use crate::unreleased::keep;
 
 /// A memory's registration with one domain.
 pub(crate) struct Mr {
-    /// The device's object. Released first: a device must not write into pages that were freed.
-    object: Box<dyn DeviceObject>,
     domain: u32,
     lkey: u32,
     rkey: u32,
-    memory: Memory,
+    registered: Registered,
 }
 
 impl Mr {
@@ -33,7 +30,7 @@ impl Mr {
         (lkey, rkey): (u32, u32),
         memory: &Memory,
     ) -> Self {
-        Mr { object, domain, lkey, rkey, memory: memory.clone() }
+        Mr { domain, lkey, rkey, registered: Registered::new(object, memory) }
     }
 
     /// The local key.
@@ -48,21 +45,13 @@ impl Mr {
     }
 
     pub(crate) fn memory(&self) -> &Memory {
-        &self.memory
+        self.registered.memory()
     }
 
     /// The id of its domain.
     #[inline]
     pub(crate) fn domain(&self) -> u32 {
         self.domain
-    }
-}
-
-impl Drop for Mr {
-    fn drop(&mut self) {
-        if !self.object.release() {
-            keep(self.memory.clone());
-        }
     }
 }
 

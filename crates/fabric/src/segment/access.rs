@@ -50,12 +50,12 @@ mod tests {
     impl Word for AtomicU64 {
         type Value = u64;
 
-        fn store(&self, value: u64) {
-            AtomicU64::store(self, value, Ordering::Relaxed);
-        }
-
         fn load(&self) -> u64 {
             AtomicU64::load(self, Ordering::Relaxed)
+        }
+
+        fn store(&self, value: u64) {
+            AtomicU64::store(self, value, Ordering::Relaxed);
         }
 
         fn fence(ordering: Ordering) {

@@ -146,23 +146,23 @@ settings! {
     /// subnet manager created it.
     "transport.rdma_pkey_index" rdma_pkey_index: u16 = 0u16, Kind::Range(0, 65_535);
     /// How long the NIC waits for an acknowledgement before it retries: 4.096 µs times 2 to this
-    /// power (14: 67 ms). Lower detects a dead path sooner, but may mistake congestion for one.
+    /// power (14: 67 ms). Lower detects a dead rail sooner, but may mistake congestion for one.
     "transport.rdma_timeout" rdma_timeout: u8 = 14u8, Kind::Range(1, 31);
-    /// How often the NIC retries before the path counts as dead. 7 means forever on some devices,
+    /// How often the NIC retries before the rail counts as dead. 7 means forever on some devices,
     /// so 6 is the maximum.
     "transport.rdma_retry_count" rdma_retry_count: u8 = 6u8, Kind::Range(0, 6);
-    /// An operation older than this many milliseconds means a dead path, even if the NIC reports
-    /// no error.
+    /// A rail with operations in flight and no completion for this many milliseconds is dead, even if
+    /// the NIC reports no error.
     "transport.rdma_op_timeout_ms" rdma_op_timeout_ms: u32 = 2000u32, Kind::Range(1, 600_000);
-    /// Maximum number of RDMA devices of a link, the fastest first. More devices spread large
+    /// Maximum number of RDMA port pairs (rails) of a link, the fastest first. More rails spread large
     /// transfers over more cables; each costs registered memory at both ends.
     "transport.rdma_rails" rdma_rails: u8 = 4u8, Kind::Range(1, 16);
     /// The libfabric provider to use, such as `efa` or `tcp`, as named by `fi_info`; both ends need the
     /// same. Empty: choose. libfabric is loaded if a provider is set here, on hosts with an EFA device,
     /// and for `--transport ofi`, which uses the first of `efa`, `verbs;ofi_rxm` and `tcp` that both have.
     "transport.ofi_provider" ofi_provider: String = "", Kind::Name;
-    /// Milliseconds before a failed path is tried again. Shorter recovers sooner; longer avoids a
-    /// flapping path, for which the time doubles at each failure.
+    /// Milliseconds before a failed rail is tried again. Shorter recovers sooner; longer avoids a
+    /// flapping rail, for which the time doubles at each failure.
     "transport.rdma_retry_delay_ms" rdma_retry_delay_ms: u32 = 2000u32, Kind::Range(1, 600_000);
     /// A peer that sends nothing for this many milliseconds counts as lost, and its links end. Shorter
     /// detects a lost host sooner, but may mistake a busy one for it; peers send once a second.

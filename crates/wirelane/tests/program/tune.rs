@@ -89,7 +89,7 @@ fn a_plan_is_made_for_every_tree() {
 #[test]
 fn a_plan_is_a_diff_with_reasons() {
     let (_, text, _) = outcome(&["tune", "plan", "--only", "mtu", "--root", &tree("mtu")]);
-    assert!(text.contains("and 4096 need 4200\n"), "{text}");
+    assert!(text.contains("packets of 4096 need 4200\n"), "{text}");
     assert!(text.contains("    - 1500\n    + 9000\n"), "{text}");
     assert!(
         text.contains("  (until a restart)\n") && text.contains(".rules  (new file)\n"),

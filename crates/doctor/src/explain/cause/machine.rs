@@ -52,21 +52,26 @@ pub(super) const NO_DEVICE: &[Cause] = &[
         "`ulimit -l unlimited`.",
     )
     .with_errno(&[ENOMEM]),
-    on_note("gid", "no port has a usable GID", "Give the net device an IP address."),
-    unchecked(
-        "settings exclude it",
-        "Check NCCL_IB_DISABLE, NCCL_IB_HCA (names match by prefix; `=` makes them exact), \
-         NCCL_NET, UCX_NET_DEVICES, UCX_TLS.",
-    ),
-    unchecked(
-        "libibverbs or the NIC's library is not in the container",
-        "Install rdma-core's libibverbs1 and ibverbs-providers.",
-    ),
+    NO_GID,
+    EXCLUDED_BY_SETTINGS,
+    NO_USERSPACE_LIBRARY,
     unchecked(
         "it is EFA, which NCCL supports only through a plugin",
         "Install aws-ofi-nccl (libnccl-net.so); NCCL_IB_HCA does not apply.",
     ),
 ];
+
+const NO_GID: Cause =
+    on_note("gid", "no port has a usable GID", "Give the net device an IP address.");
+const EXCLUDED_BY_SETTINGS: Cause = unchecked(
+    "settings exclude it",
+    "Check NCCL_IB_DISABLE, NCCL_IB_HCA (names match by prefix; `=` makes them exact), \
+         NCCL_NET, UCX_NET_DEVICES, UCX_TLS.",
+);
+const NO_USERSPACE_LIBRARY: Cause = unchecked(
+    "libibverbs or the NIC's library is not in the container",
+    "Install rdma-core's libibverbs1 and ibverbs-providers.",
+);
 
 pub(super) const FALLBACK: &[Cause] = &[
     unchecked(
@@ -103,16 +108,9 @@ pub(super) const FALLBACK: &[Cause] = &[
         "a kernel module is not loaded",
         "modprobe ib_uverbs, and the NIC's RDMA driver.",
     ),
-    on_note("gid", "no port has a usable GID", "Give the net device an IP address."),
-    unchecked(
-        "settings exclude it",
-        "Check NCCL_IB_DISABLE, NCCL_IB_HCA (names match by prefix; `=` makes them exact), \
-         NCCL_NET, UCX_NET_DEVICES, UCX_TLS.",
-    ),
-    unchecked(
-        "libibverbs or the NIC's library is not in the container",
-        "Install rdma-core's libibverbs1 and ibverbs-providers.",
-    ),
+    NO_GID,
+    EXCLUDED_BY_SETTINGS,
+    NO_USERSPACE_LIBRARY,
 ];
 
 pub(super) const NO_LIBRARY: &[Cause] = &[

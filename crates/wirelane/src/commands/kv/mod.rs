@@ -39,7 +39,7 @@ pub(crate) struct KvArgs {
 enum KvCommand {
     /// Store a value from the command line, a file or stdin
     Put(put::PutArgs),
-    /// Write a value to stdout or a file
+    /// Print a value, or save it to a file
     Get(get::GetArgs),
     /// Delete keys
     Delete(delete::DeleteArgs),

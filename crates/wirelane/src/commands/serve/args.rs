@@ -64,7 +64,7 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "KIND", default_value = "auto")]
     transport: TransportArg,
 
-    /// Maximum number of RDMA devices per link (default: the setting rdma_rails)
+    /// Maximum number of RDMA port pairs (rails) per link (default: the setting rdma_rails)
     #[arg(long, value_name = "N", aliases = ["domains", "num-domains"])]
     #[arg(value_parser = clap::value_parser!(u8).range(1..=16))]
     rails: Option<u8>,
