@@ -31,7 +31,6 @@ fn score_all(file: &str) -> (Vec<Scored<'_>>, usize) {
     let scored: Vec<Scored<'_>> = file.lines().map(score).collect();
     assert!(scored.len() > 140, "{} lines", scored.len());
     let right = scored.iter().filter(|one| one.is_right()).count();
-    println!("{right} of {} lines right", scored.len());
     (scored, right)
 }
 
