@@ -22,7 +22,7 @@ use crate::timer::Timer;
 /// A connection to one peer that chooses its lanes, and switches when they die. It is used as a [`Lane`].
 ///
 /// Differences: an operation fails only if it could never succeed, or if the peer is lost; in the latter case one with
-/// an unknown outcome completes with [`Failure::Unknown`](crate::Failure::Unknown). Messages and
+/// an unknown outcome completes with [`Failure::Unknown`]. Messages and
 /// immediate data arrive in the order in which they were posted; writes and reads are unordered. If a message
 /// is longer than the next receive, that receive fails with `TooLong`, and the message waits for another. Atomic
 /// operations are executed by the peer's CPU.
