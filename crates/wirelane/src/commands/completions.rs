@@ -1,6 +1,6 @@
 //! `wirelane completions`: a shell's completion script, from the definition of the command line, `commands::Cli`.
 
-use clap::{Args, CommandFactory};
+use clap::{Args, Command, CommandFactory};
 use clap_complete::Shell;
 
 use crate::commands::Cli;
@@ -14,8 +14,28 @@ pub(crate) struct CompletionsArgs {
 }
 
 pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
-    let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "wirelane", &mut script);
-    output::answer(&String::from_utf8_lossy(&script))?;
+    let (mut script, mut command) = (Vec::new(), Cli::command());
+    clap_complete::generate(args.shell, &mut command, "wirelane", &mut script);
+    let mut script = String::from_utf8_lossy(&script).into_owned();
+    if args.shell == Shell::Fish {
+        script.push_str(&fish_arguments(&command));
+    }
+    output::answer(&script)?;
     Ok(Exit::Done)
+}
+
+/// The values of arguments without a name, such as the doctor's checks: clap's script for fish lacks them.
+fn fish_arguments(command: &Command) -> String {
+    let mut lines = String::new();
+    for subcommand in command.get_subcommands() {
+        let values =
+            subcommand.get_positionals().flat_map(|argument| argument.get_possible_values());
+        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+        if !names.is_empty() {
+            let (of, names) = (subcommand.get_name(), names.join(" "));
+            let when = format!("__fish_wirelane_using_subcommand {of}");
+            lines.push_str(&format!("complete -c wirelane -n \"{when}\" -f -a \"{names}\"\n"));
+        }
+    }
+    lines
 }
