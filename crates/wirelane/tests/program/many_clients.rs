@@ -116,3 +116,20 @@ fn a_thousand_clients_are_served_at_once() {
     server.signal("-TERM");
     assert_eq!(server.exit_code(), Some(0));
 }
+
+#[test]
+fn clients_that_end_normally_are_no_failures_of_rails() {
+    let server = Server::start(&["--memory", "64MiB"]);
+    let event = |name: &str| {
+        let series = format!("wirelane_link_events_total{{event=\"{name}\"}}");
+        Scrape::read(&server.get("/metrics")).value(&series)
+    };
+    for transport in ["shm", "tcp"] {
+        let to = ["kv", "--server", &server.links, "--transport", transport];
+        let bench = ["bench", "--clients", "32", "--ops", "32000", "--read-ratio", "0"];
+        let output = run(&[&to[..], &bench, &["--value-size", "8", "--keys", "9"]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    }
+    until("all links are closed", || event("closed") >= 64.0);
+    assert_eq!((event("rail_down"), event("ended")), (0.0, 0.0));
+}

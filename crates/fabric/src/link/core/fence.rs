@@ -18,10 +18,11 @@ impl Core {
         }
     }
 
-    /// An operation of a lane failed. If the peer is gone, it may have closed the link: its goodbye arrives separately.
+    /// An operation of a lane failed. If the peer is gone, it may have closed the link: its goodbye arrives separately. A lane
+    /// whose peer is gone may first return the operations that were still queued at this end.
     pub(super) fn lane_failed(&mut self, at: u8, failure: Failure) {
         let why = cause(failure);
-        if failure != Failure::PeerGone {
+        if !matches!(failure, Failure::PeerGone | Failure::Flushed) {
             return self.fail_rail(at, why);
         }
         let change = self.rails.fail(at, self.now, why, self.config.retry_pause);
