@@ -149,14 +149,14 @@ fn named(names: &[String]) -> Result<Vec<&'static Check>, Failure> {
 
 /// The check whose name contains this one, or differs from it by a mistyped letter or two.
 fn similar(name: &str) -> Option<&'static str> {
-    let letters = name.chars().count();
-    if !(2..=64).contains(&letters) {
+    let length = name.chars().count();
+    if !(2..=64).contains(&length) {
         return None;
     }
     let names = || CHECKS.iter().map(|check| check.name);
     let distance = |check: &&str| strsim::damerau_levenshtein(name, check);
-    let containing = names().find(|check| letters > 2 && check.contains(name));
-    containing.or_else(|| names().min_by_key(distance).filter(|near| distance(near) <= letters / 3))
+    let containing = names().find(|check| length > 2 && check.contains(name));
+    containing.or_else(|| names().min_by_key(distance).filter(|near| distance(near) <= length / 3))
 }
 
 /// The names of all checks, for completions. An unknown name is refused later, with a suggestion.
