@@ -9,7 +9,7 @@ pub(super) const EXAMPLES: &[(&str, &str)] = &[
     ("wirelane serve", "wirelane serve --memory 4GiB"),
     (
         "wirelane serve",
-        "wirelane serve --listen 0.0.0.0:50051 --token-file tokens --data-dir /var/lib/wirelane",
+        "wirelane serve --listen 0.0.0.0:50051 --token-file tokens --data-dir /srv/wirelane --user wirelane",
     ),
     ("wirelane kv put", "wirelane kv put hello world --ttl 10m"),
     ("wirelane kv put", "wirelane kv --server node7:50051 put weights -f model.bin"),

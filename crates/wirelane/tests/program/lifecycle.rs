@@ -49,6 +49,66 @@ fn slow_http_connections_do_not_keep_probes_out() {
     assert!(lines <= 1, "one line for all: {log:?}");
 }
 
+/// The field of a thread's status in /proc.
+fn status_field(thread: &std::path::Path, name: &str) -> String {
+    let status = std::fs::read_to_string(thread.join("status")).expect("a thread");
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    line.expect(name).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn started_by_root_it_serves_as_the_user_and_has_no_privileges() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can become another user");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let data = folder.path().join("data");
+    std::fs::create_dir(&data).expect("a folder");
+    std::os::unix::fs::chown(&data, Some(65_534), Some(65_534)).expect("root may");
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("ours");
+    let data = data.to_str().expect("text");
+    let mut server =
+        Server::start(&["--memory", "64MiB", "--data-dir", data, "--user", "65534:65534"]);
+    library(&server).put(b"hello", b"world").expect("it is put");
+    let threads = std::fs::read_dir(format!("/proc/{}/task", server.child.id())).expect("threads");
+    for thread in threads {
+        let thread = thread.expect("a thread").path();
+        assert_eq!(status_field(&thread, "Uid"), "65534 65534 65534 65534");
+        assert_eq!(status_field(&thread, "Gid"), "65534 65534 65534 65534");
+        assert_eq!(status_field(&thread, "Groups"), "65534");
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert_eq!(status_field(&thread, set), "0000000000000000", "{set}");
+        }
+        assert_eq!(status_field(&thread, "NoNewPrivs"), "1");
+    }
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("it runs");
+    let memlock = limits.lines().find(|line| line.starts_with("Max locked memory")).expect("a limit");
+    assert!(memlock.contains("unlimited"), "{memlock}");
+    let owner = |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).expect("a file"));
+    for entry in std::fs::read_dir(data).expect("a folder") {
+        assert_eq!(owner(entry.expect("an entry").path().to_str().expect("text")), 65_534);
+    }
+    server.signal("-TERM");
+    let log: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
+    assert_eq!(server.exit_code(), Some(0), "{log:?}");
+}
+
+#[test]
+fn a_user_that_it_cannot_become_is_refused_with_the_reason() {
+    let refused = |user: &str| {
+        let refused = run(&["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--user", user]);
+        (refused.status.code(), stderr(&refused))
+    };
+    let (code, text) = refused("nobody-of-this-name");
+    assert!(code == Some(2) && text.contains("useradd --system nobody-of-this-name"), "{text}");
+    let (code, text) = refused("root");
+    assert!(code == Some(2) && text.contains("keeps every privilege"), "{text}");
+    let (code, text) = refused("12:");
+    assert!(code == Some(2) && text.contains("UID:GID in numbers"), "{text}");
+}
+
 /// A value that comes in chunks keeps the server from ending, as long as `--drain` allows.
 #[test]
 fn it_drains_and_reports_it_everywhere() {

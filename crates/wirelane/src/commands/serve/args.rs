@@ -11,6 +11,7 @@ use metric::Prefix;
 
 use super::address::{HttpAddress, LinkAddress};
 use super::security::{Security, SecurityArgs};
+use super::user::UserArg;
 use crate::arguments::size::{Size, seconds_or_none};
 use crate::arguments::transport::TransportArg;
 use crate::links::endpoint;
@@ -85,6 +86,10 @@ pub(crate) struct ServeArgs {
     /// Time for requests in flight to finish after a signal; a second signal exits immediately
     #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds_or_none)]
     pub(super) drain: Duration,
+
+    /// Serve as this user of /etc/passwd, or UID:GID, without capabilities; only root can change the user
+    #[arg(long, value_name = "USER")]
+    pub(super) user: Option<UserArg>,
 
     /// Prefix of metric names
     #[arg(long, value_name = "WORD", default_value = "wirelane")]
@@ -201,6 +206,7 @@ mod tests {
             &["--max-clients", "0"],
             &["--max-in-flight", "0"],
             &["--drain", "-1"],
+            &["--user", "998"],
         ] {
             assert!(parse(wrong).is_err(), "{wrong:?}");
         }

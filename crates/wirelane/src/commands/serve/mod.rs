@@ -22,6 +22,7 @@ mod security;
 mod server;
 mod sockets;
 mod status;
+mod user;
 
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ use sockets::Sockets;
 pub(crate) use sockets::bind;
 
 pub(crate) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
+    // First: everything after it happens as this user.
+    args.user.as_ref().map_or(Ok(()), user::become_user)?;
     let settings = Settings::load(global)?.settings;
     let security = args.security(&settings)?;
     let links = args.links(global, &settings, &security)?;
