@@ -15,7 +15,7 @@ use crate::call::{
 };
 use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
 use crate::hint::Hint;
 use crate::in_flight::{Outcome, Reply};
@@ -57,7 +57,7 @@ impl AsyncClient {
         let deadline = settings.deadline;
         let core = tokio::task::spawn_blocking(move || ClientCore::connect(settings)).await;
         let core = core.map_err(|error| {
-            Error::new(Kind::Other, "connect to the store: the task was cancelled").because(error)
+            Error::new(ErrorKind::Other, "connect to the store: the task was cancelled").because(error)
         })??;
         let (requests, queue) = mpsc::channel(QUEUE_LENGTH);
         let (driver, shared) = Driver::new(core, queue);
@@ -137,7 +137,7 @@ impl AsyncClient {
             values.push(match got {
                 Ok(MultiGetItem::Done(value)) => value,
                 Ok(MultiGetItem::Truncated) => self.get(key).await?,
-                Err(error) if error.kind() == Kind::Unavailable => self.get(key).await?,
+                Err(error) if error.kind() == ErrorKind::Unavailable => self.get(key).await?,
                 Err(error) => return Err(error),
             });
         }
@@ -183,7 +183,7 @@ impl AsyncClient {
             };
             let put = put.and_then(|reply| results::stored(&reply.answer, operation));
             stored.push(match put {
-                Err(error) if error.kind() == Kind::Overloaded => {
+                Err(error) if error.kind() == ErrorKind::Overloaded => {
                     self.put(key, *value, options).await
                 }
                 put => put,
@@ -366,7 +366,7 @@ type Answered = oneshot::Receiver<Result<Outcome, Error>>;
 
 fn ended() -> Error {
     let text = "send to the store: the client's task has ended — keep its tokio runtime running";
-    Error::new(Kind::Unavailable, text)
+    Error::new(ErrorKind::Unavailable, text)
 }
 
 /// Requests in the task's queue; further callers wait.

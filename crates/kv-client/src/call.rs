@@ -301,7 +301,7 @@ mod tests {
     use kv_proto::wire::Status;
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::handle::Handles;
 
     fn reply(answer: Answer, handle: Option<Handle>) -> Reply {
@@ -323,7 +323,7 @@ mod tests {
         assert!(get.take(long(2000, &handles), operation).unwrap().is_none());
         assert!(matches!(get.step(), Step::Read { offset: 0, length: 2000, .. }));
         let read = get.take(reply(Answer::new(Status::Ok), None), operation);
-        assert_eq!(read.unwrap_err().kind(), Kind::TooLong, "not in one answer");
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::TooLong, "not in one answer");
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
@@ -331,7 +331,7 @@ mod tests {
     fn a_value_longer_than_half_of_the_receive_buffer_is_refused() {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
         let refused = get.take(long(2049, &handles), operation).unwrap_err();
-        assert_eq!(refused.kind(), Kind::TooLong);
+        assert_eq!(refused.kind(), ErrorKind::TooLong);
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
@@ -340,7 +340,7 @@ mod tests {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
         get.take(long(2000, &handles), operation).unwrap();
         let closed = get.take(reply(Answer::new(Status::NoHandle), None), operation).unwrap_err();
-        assert_eq!(closed.kind(), Kind::Unavailable);
+        assert_eq!(closed.kind(), ErrorKind::Unavailable);
         get.restart();
         assert!(matches!(get.step(), Step::Get { .. }));
         let missing = get.take(reply(Answer::new(Status::NotFound), None), operation).unwrap();
@@ -350,6 +350,6 @@ mod tests {
     #[test]
     fn a_begin_without_a_handle_is_a_protocol_error() {
         let begun = Begin { length: 5 }.take(reply(Answer::new(Status::Ok), None), operation);
-        assert_eq!(begun.unwrap_err().kind(), Kind::ProtocolError);
+        assert_eq!(begun.unwrap_err().kind(), ErrorKind::ProtocolError);
     }
 }

@@ -12,7 +12,7 @@ use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_it
 use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::hint::Hint;
 use crate::in_flight::{Outcome, Reply};
 use crate::options::PutOptions;
@@ -28,7 +28,7 @@ use crate::value::{Metadata, Value};
 /// A client of a store, for one thread at a time. Use one for each thread that calls the store.
 ///
 /// A call that only reads is repeated when the connection is lost. A write is sent again only to a store that knows whether
-/// it was done; otherwise it fails with [`Kind::Unknown`].
+/// it was done; otherwise it fails with [`ErrorKind::Unknown`].
 pub struct Client {
     pub(crate) core: ClientCore,
     /// Pending requests and their outcomes.
@@ -130,7 +130,7 @@ impl Client {
 
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     ///
-    /// All of them are in the receive buffer at once: it fails with [`Kind::Busy`] if they do not fit.
+    /// All of them are in the receive buffer at once: it fails with [`ErrorKind::Busy`] if they do not fit.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();
@@ -165,7 +165,7 @@ impl Client {
         match got {
             Ok(MultiGetItem::Done(value)) => Ok(value),
             Ok(MultiGetItem::Truncated) => self.get(key),
-            Err(error) if error.kind() == Kind::Unavailable => self.get(key),
+            Err(error) if error.kind() == ErrorKind::Unavailable => self.get(key),
             Err(error) => Err(error),
         }
     }
@@ -197,7 +197,7 @@ impl Client {
                 Err(error) => return Err(error),
             };
             match put {
-                Err(error) if error.kind() == Kind::Overloaded => self.put(key, value, options),
+                Err(error) if error.kind() == ErrorKind::Overloaded => self.put(key, value, options),
                 put => put,
             }
         };
@@ -449,11 +449,11 @@ impl Client {
     ) -> Result<T, Error> {
         loop {
             let error = match attempt(self) {
-                Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => error,
+                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => error,
                 done => return done,
             };
             // No request in flight can free space.
-            let stuck = error.kind() == Kind::Busy && self.core.is_idle();
+            let stuck = error.kind() == ErrorKind::Busy && self.core.is_idle();
             if stuck || deadline.remaining().is_zero() {
                 self.core.give_up_unsent();
                 return Err(error);
@@ -563,5 +563,5 @@ const DISCARD_LIMIT: Duration = Duration::from_secs(1);
 #[cold]
 fn another_clients(call: &str, key: &[u8]) -> Error {
     let text = format!("{}: the pending call was begun by another client", describe(call, key));
-    Error::new(Kind::Misuse, text)
+    Error::new(ErrorKind::Misuse, text)
 }

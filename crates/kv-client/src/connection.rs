@@ -12,7 +12,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::call_id::CallId;
 use crate::destination::Destination;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{Answered, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
 use crate::outbox::Outbox;
@@ -75,7 +75,7 @@ impl Connection {
             let left = deadline.saturating_duration_since(Instant::now());
             if wait(&mut link, &mut done, left) == 0 && left.is_zero() {
                 return Err(Error::new(
-                    Kind::Deadline,
+                    ErrorKind::Deadline,
                     format!(
                         "open a session at {server}: no answer within {limit:?} — check that a store listens there"
                     ),
@@ -93,7 +93,7 @@ impl Connection {
                 let reason = link.ended().unwrap_or(error);
                 let text = format!("open a session at {server}: {reason}");
                 Error::new(
-                    if link.ended().is_some() { Kind::Unavailable } else { Kind::ProtocolError },
+                    if link.ended().is_some() { ErrorKind::Unavailable } else { ErrorKind::ProtocolError },
                     text,
                 )
             })?;
@@ -337,15 +337,15 @@ impl Connection {
                 }
                 (RECEIVE, Ok(_)) => {
                     lost =
-                        Some(Error::new(Kind::ProtocolError, "unexpected message from the store"));
+                        Some(Error::new(ErrorKind::ProtocolError, "unexpected message from the store"));
                 }
                 (SEND, Ok(_)) => {}
                 (op_id, Ok(_)) => drop(self.control_messages.remove(&op_id)),
                 (_, Err(failure)) => {
                     let error = match self.link.ended() {
-                        Some(reason) => Error::new(Kind::Unavailable, reason),
+                        Some(reason) => Error::new(ErrorKind::Unavailable, reason),
                         None => {
-                            Error::new(Kind::Unavailable, "the connection failed").because(failure)
+                            Error::new(ErrorKind::Unavailable, "the connection failed").because(failure)
                         }
                     };
                     lost.get_or_insert(error);
@@ -355,7 +355,7 @@ impl Connection {
         if lost.is_none()
             && let Some(reason) = self.link.ended()
         {
-            lost = Some(Error::new(Kind::Unavailable, reason));
+            lost = Some(Error::new(ErrorKind::Unavailable, reason));
         }
         if lost.is_none() && self.batches.is_drained() {
             lost = Some(closing());
@@ -411,17 +411,17 @@ fn clock() -> Duration {
 /// The store has not executed the last batches; another store may.
 #[cold]
 fn closing() -> Error {
-    Error::new(Kind::Unavailable, results::CLOSING)
+    Error::new(ErrorKind::Unavailable, results::CLOSING)
 }
 
 #[cold]
 fn not_received(error: NotReceived) -> Error {
     match error {
         NotReceived::ProtocolError(reason) => {
-            Error::new(Kind::ProtocolError, format!("the store's answer: {reason}"))
+            Error::new(ErrorKind::ProtocolError, format!("the store's answer: {reason}"))
         }
         NotReceived::Revoked => Error::new(
-            Kind::Unavailable,
+            ErrorKind::Unavailable,
             "the store closed the connection before the value was read",
         ),
     }

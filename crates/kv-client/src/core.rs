@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::call_id::CallId;
 use crate::connection::Connection;
 use crate::destination::Destination;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{Answered, Outcome, PendingBatches};
 use crate::outbox::Outbox;
@@ -147,7 +147,7 @@ impl ClientCore {
             self.send()?;
             if !self.outbox.fits(request, &limits) {
                 let text = "send to the store: the request is longer than the store accepts";
-                return Err(Error::new(Kind::TooLong, text));
+                return Err(Error::new(ErrorKind::TooLong, text));
             }
         }
         self.outbox.push(call_id, request, lease.take());
@@ -168,7 +168,7 @@ impl ClientCore {
         for handle in self.handles.take_dropped() {
             // The answer is not needed.
             let closed = self.submit(CallId::NONE, &Request::Close { handle }, &mut None);
-            if closed.is_err_and(|error| error.kind() == Kind::Busy) {
+            if closed.is_err_and(|error| error.kind() == ErrorKind::Busy) {
                 self.handles.put_back(handle);
             }
         }
@@ -182,11 +182,11 @@ impl ClientCore {
         if connection.is_full() {
             let text =
                 "send to the store: its limit of batches in flight is reached — take answers first";
-            return Err(Error::new(Kind::Busy, text));
+            return Err(Error::new(ErrorKind::Busy, text));
         }
         let sent = connection.send_batch(&mut self.outbox);
         if let Err(error) = &sent
-            && error.kind() == Kind::Unavailable
+            && error.kind() == ErrorKind::Unavailable
         {
             self.lose(error.clone());
         }
@@ -247,7 +247,7 @@ impl ClientCore {
     }
 
     fn not_connected(&self) -> Error {
-        let error = Error::new(Kind::Unavailable, "send to the store: not connected");
+        let error = Error::new(ErrorKind::Unavailable, "send to the store: not connected");
         match &self.lost {
             Some(lost) => error.because(lost.clone()),
             None => error,
@@ -327,7 +327,7 @@ impl ClientCore {
             let text = format!(
                 "register memory with the store: its limit is {max} regions — unregister some, or use larger ones"
             );
-            return Err(Error::new(Kind::Misuse, text));
+            return Err(Error::new(ErrorKind::Misuse, text));
         }
         let rights = Rights { read: true, write: true, atomic: false };
         let region = self

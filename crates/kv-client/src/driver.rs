@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call_id::CallId;
 use crate::core::ClientCore;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::in_flight::Outcome;
 use crate::retry::Pauses;
 
@@ -254,7 +254,7 @@ impl Driver {
         self.call_id = self.call_id.next();
         match (request.submit)(&mut self.core, self.call_id) {
             Ok(()) => drop(self.callers.insert(self.call_id, request.outcome)),
-            Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => {
                 self.waiting_for_space.push_back(request);
             }
             Err(error) => drop(request.outcome.send(Err(error))),
@@ -282,7 +282,7 @@ fn register(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>, Error> {
 
 fn io_failed(error: std::io::Error) -> Error {
     let text = "wait for the store: the tokio runtime must have I/O and time enabled";
-    Error::new(Kind::Other, text).because(error)
+    Error::new(ErrorKind::Other, text).because(error)
 }
 
 /// The runtime reports changes only; this reads the state.

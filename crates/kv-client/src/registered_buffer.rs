@@ -9,7 +9,7 @@ use kv_proto::wire::{Answer, Place, Request, Source};
 use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
 use crate::drop_queue::DropQueue;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
 use crate::in_flight::Reply;
 use crate::options::PutOptions;
@@ -49,7 +49,7 @@ impl RegisteredBuffer {
             return Ok(());
         }
         let text = format!("{}: {range:?} is not within {} bytes", operation(), self.region.len());
-        Err(Error::new(Kind::Misuse, text))
+        Err(Error::new(ErrorKind::Misuse, text))
     }
 
     /// Clients number their buffers independently of each other.
@@ -245,7 +245,7 @@ impl Target<'_> {
         if offset.checked_add(length).is_none_or(|end| end > self.buffer.region.len()) {
             let text =
                 format!("{}: the store reports more bytes than fit into the memory", operation());
-            return Err(Error::new(Kind::ProtocolError, text));
+            return Err(Error::new(ErrorKind::ProtocolError, text));
         }
         let found = || checksum(self.buffer.memory(), offset, length);
         match self.checked && answer.checksum != Some(found()) {
@@ -257,14 +257,14 @@ impl Target<'_> {
 
 fn another_clients(operation: impl FnOnce() -> String) -> Error {
     Error::new(
-        Kind::Misuse,
+        ErrorKind::Misuse,
         format!("{}: the memory was registered by another client", operation()),
     )
 }
 
 fn short(operation: impl FnOnce() -> String) -> Error {
     Error::new(
-        Kind::ProtocolError,
+        ErrorKind::ProtocolError,
         format!("{}: the store sent less than was requested", operation()),
     )
 }

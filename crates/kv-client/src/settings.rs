@@ -8,7 +8,7 @@ use std::time::Duration;
 use fabric::session::Credentials;
 
 use crate::address::Address;
-use crate::error::{Error, Kind, Resource};
+use crate::error::{Error, ErrorKind, Resource};
 
 /// Returns credentials for the store at an address: the address, the socket address it was resolved to, and the time limit. It
 /// may block.
@@ -32,7 +32,7 @@ pub struct Settings {
     ///
     /// Default: `127.0.0.1:50051`. Name several only if they are alternatives, such as a store and its successor: a
     /// client reads and writes at one store, and nothing is copied between them. Connecting fails with
-    /// [`Kind::Misuse`] if there is none, or one is not `HOST:PORT`.
+    /// [`ErrorKind::Misuse`] if there is none, or one is not `HOST:PORT`.
     pub servers: Vec<Address>,
 
     /// Length of the receive buffer: registered memory for requests, answers and the [`Value`](crate::Value)s that the
@@ -40,7 +40,7 @@ pub struct Settings {
     ///
     /// Default: 64 MiB; the minimum is 1 MiB. Choose four times the longest value that is stored or read as a whole, or
     /// more if values are held for long. It counts against the limit of locked memory where RDMA is used. If it is too
-    /// small, calls fail with [`Kind::Busy`] while values are held, and with [`Kind::TooLong`] for values longer than
+    /// small, calls fail with [`ErrorKind::Busy`] while values are held, and with [`ErrorKind::TooLong`] for values longer than
     /// half of it.
     pub receive_buffer_bytes: usize,
 
@@ -48,13 +48,13 @@ pub struct Settings {
     ///
     /// Default: 30 s. Calls that move a value in chunks have this time for each answer. Choose more than the time in
     /// which a store is restarted if calls are to survive that. If it is too short, calls fail with
-    /// [`Kind::Deadline`] although the store executes them. It must not be zero.
+    /// [`ErrorKind::Deadline`] although the store executes them. It must not be zero.
     pub deadline: Duration,
 
     /// Which transports connections may use, and the credentials for them.
     ///
     /// Default: the best transport that both ends have, and no credentials. Connecting fails with
-    /// [`Kind::Unsupported`] if a required transport is not available, and with [`Kind::Denied`] if the store
+    /// [`ErrorKind::Unsupported`] if a required transport is not available, and with [`ErrorKind::Denied`] if the store
     /// requires credentials.
     pub link: fabric::link::Settings,
 
@@ -109,7 +109,7 @@ impl Settings {
 
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let misuse = |text: String| Err(Error::new(Kind::Misuse, text));
+        let misuse = |text: String| Err(Error::new(ErrorKind::Misuse, text));
         if self.servers.is_empty() {
             return misuse("connect to a store: servers is empty — name at least one".to_owned());
         }
@@ -153,7 +153,7 @@ mod tests {
 
     fn refused(settings: &Settings) -> String {
         let error = settings.check().unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Misuse);
         error.to_string()
     }
 

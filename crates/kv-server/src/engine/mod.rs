@@ -148,7 +148,7 @@ impl Engine {
             let started = opened.start(&engine);
             let persistence = started.map_err(|error| {
                 let fix = "raise the limit of processes: `ulimit -u`";
-                Error::new(fabric::Kind::System, "start the threads for the disk", error, fix)
+                Error::new(fabric::ErrorKind::System, "start the threads for the disk", error, fix)
             })?;
             let _ = engine.persistence.set(persistence);
         }
@@ -323,7 +323,7 @@ fn open_error(error: &kv_disk::Error) -> Error {
     let text = error.to_string();
     let (cause, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
     let (call, why) = cause.split_once(": ").unwrap_or(("open the data directory", cause));
-    Error::new(fabric::Kind::System, call, why, fix)
+    Error::new(fabric::ErrorKind::System, call, why, fix)
 }
 
 /// A pinned value; unpinned on drop.

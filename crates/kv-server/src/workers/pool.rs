@@ -58,7 +58,7 @@ impl WorkerPool {
     pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
         let system = |error: std::io::Error| {
             let fix = "raise the limits of open files and processes: `ulimit -n`, `ulimit -u`";
-            Error::new(fabric::Kind::System, "start the store's workers", error, fix)
+            Error::new(fabric::ErrorKind::System, "start the store's workers", error, fix)
         };
         let slots = (0..workers.max(1)).map(|_| WorkerSlot::new()).collect::<Result<Vec<_>, _>>();
         let slots = slots.map_err(|error| system(error.into()))?;

@@ -36,7 +36,7 @@ impl SendBuffers {
         let memory = Memory::allocate(step * count, Pages::Plain)?;
         let region = u16::try_from(self.regions.len()).map_err(|_| {
             let fix = "have fewer answers in flight";
-            Error::new(fabric::Kind::Full, "allocate memory for answers", "too many regions", fix)
+            Error::new(fabric::ErrorKind::Full, "allocate memory for answers", "too many regions", fix)
         })?;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
         let slot = |at| Slot { size: size as u8, region, offset: (at * step) as u32 };

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Client, Kind, PutOptions, Settings};
+use kv_client::{Client, ErrorKind, PutOptions, Settings};
 
 use crate::stamped_values::{value, verify};
 use crate::test_server::{TestServer, over, settings, until};
@@ -113,7 +113,7 @@ fn a_client_that_does_not_finish_is_disconnected() {
     server.drain(Duration::from_millis(200));
     assert_eq!(server.ended(), 1);
     let error = staged.write(&[1; 1 << 20]).and_then(|()| staged.commit()).unwrap_err();
-    assert!(matches!(error.kind(), Kind::Unavailable | Kind::Deadline), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Deadline), "{error}");
     let usage = server.engine.store.usage();
     assert_eq!([usage.puts, usage.reserved_bytes], [0; 2]);
 }

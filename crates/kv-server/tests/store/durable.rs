@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
+use kv_client::{Client, Condition, Cursor, ErrorKind, PutOptions};
 use kv_disk::{Change, DiskWriter, Error, RowInfo};
 use kv_server::{Engine, Settings};
 
@@ -140,9 +140,9 @@ fn conditions_apply_to_values_on_disk() {
     let mut client = server.client(over(Transport::Shm));
     let when = |condition| PutOptions::default().with_condition(condition);
     let refused = client.put(b"cold", b"new", &when(Condition::IfAbsent)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(version)));
     let refused = client.delete(b"cold", Condition::IfVersion(1)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(version)));
     assert_eq!(client.stat(b"cold").unwrap().map(|metadata| metadata.version), Some(version));
     let stored = client.put(b"cold", b"new", &when(Condition::IfVersion(version))).unwrap();
     assert!(stored.replaced && stored.version > version);
@@ -197,10 +197,10 @@ impl DiskWriter for FaultyDisk {
         drop(self.faults.unblocked.wait_while(blocked, |blocked| *blocked).unwrap());
         self.faults.saves.fetch_add(1, Ordering::SeqCst);
         if self.faults.full.load(Ordering::SeqCst) {
-            return Err(Error::injected(kv_disk::Kind::Full));
+            return Err(Error::injected(kv_disk::ErrorKind::Full));
         }
         if self.faults.fails.load(Ordering::SeqCst) {
-            return Err(Error::injected(kv_disk::Kind::Failed));
+            return Err(Error::injected(kv_disk::ErrorKind::Failed));
         }
         let damaged = *self.faults.damaged.lock().unwrap();
         let is_damaged = |change: &Change<'_>| match change {
@@ -208,7 +208,7 @@ impl DiskWriter for FaultyDisk {
             Change::Chunk { .. } => false,
         };
         if changes.iter().any(is_damaged) {
-            return Err(Error::injected(kv_disk::Kind::Damaged));
+            return Err(Error::injected(kv_disk::ErrorKind::Damaged));
         }
         self.disk.save(changes)?;
         self.faults.saved.fetch_add(1, Ordering::SeqCst);
@@ -309,7 +309,7 @@ fn a_full_or_failing_disk_refuses_only_writes() {
     let mut client = server.client(over(Transport::Shm));
     put(&mut client, b"k", b"before");
     put(&mut client, b"cold", &bytes(5000, 1));
-    for (fault, kind) in [(&faults.full, Kind::Full), (&faults.fails, Kind::Other)] {
+    for (fault, kind) in [(&faults.full, ErrorKind::Full), (&faults.fails, ErrorKind::Other)] {
         fault.store(true, Ordering::SeqCst);
         for value in [&b"refused"[..], &bytes(2 << 20, 4)] {
             let refused = client.put(b"k", value, &PutOptions::default()).unwrap_err();
@@ -363,7 +363,7 @@ fn a_damaged_page_refuses_only_its_own_writes() {
         let done = keys.iter().zip(tokens).map(finish);
         done.map(|done| done.err().map(|error| error.kind())).collect::<Vec<_>>()
     };
-    let damaged = Some(Kind::Damaged);
+    let damaged = Some(ErrorKind::Damaged);
     assert_eq!(
         put_together(&[b"a", b"bad", b"b", b"bad", b"c"]),
         [None, damaged, None, damaged, None]
@@ -457,7 +457,7 @@ fn every_read_of_a_damaged_value_is_an_error() {
     let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
     let mut client = server.client(over(Transport::Shm));
     for _ in 0..3 {
-        assert_eq!(client.get(b"long").unwrap_err().kind(), Kind::Damaged);
+        assert_eq!(client.get(b"long").unwrap_err().kind(), ErrorKind::Damaged);
     }
     assert_eq!(get(&mut client, b"other").as_deref(), Some(&b"sound"[..]));
     put(&mut client, b"long", b"again");

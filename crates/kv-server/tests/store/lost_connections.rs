@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{AsyncClient, Client, Condition, Cursor, Kind, PutOptions};
+use kv_client::{AsyncClient, Client, Condition, Cursor, ErrorKind, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
 use crate::test_server::{TestServer, over, settings, until};
@@ -124,7 +124,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
             match client.put(&key, &bytes, &absent) {
                 Ok(_) => {}
                 // The old connection was still served.
-                Err(error) if error.kind() == Kind::Unknown => unknown += 1,
+                Err(error) if error.kind() == ErrorKind::Unknown => unknown += 1,
                 Err(error) => panic!("key {number}: {error}"),
             }
             let got = client.get(&key).unwrap();
@@ -155,7 +155,7 @@ fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
     proxy.cut();
     client.flush().unwrap();
     let error = client.finish_put(b"k", token).unwrap_err();
-    assert_eq!(error.kind(), Kind::Unknown, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
     assert!(client.get(b"k").unwrap().is_none(), "it is another store, and nothing was resent");
     client.put(b"k", b"three", &PutOptions::default()).unwrap();
     assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"three");
@@ -193,7 +193,7 @@ fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
             client.list(b"", Cursor::START),
             client.stat(b"k"),
         );
-        assert_eq!(put.unwrap_err().kind(), Kind::Unknown);
+        assert_eq!(put.unwrap_err().kind(), ErrorKind::Unknown);
         assert!(got.unwrap().is_none(), "the second store never had it");
         assert!(keys.unwrap().keys.is_empty() && metadata.unwrap().is_none());
     });
@@ -230,7 +230,7 @@ fn an_unreachable_store_is_reported_within_the_deadline() {
     let mut settings = kv_client::Settings::new(unused);
     settings.deadline = Duration::from_secs(5);
     let error = Client::connect(settings).expect_err("there is no server");
-    assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains(&unused.to_string()), "{error}");
 }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Kind, PutOptions, Resource, Settings};
+use kv_client::{ErrorKind, PutOptions, Resource, Settings};
 
 use crate::stamped_values::{value, verify};
 use crate::test_server::{TestServer, over, settings, until};
@@ -21,7 +21,7 @@ fn a_client_above_its_quota_does_not_block_others() {
         // Left open: the store keeps it for a while.
         std::mem::forget(greedy.create(b"one", 3 << 20, &options).unwrap());
         let error = greedy.create(b"two", 2 << 20, &options).expect_err("more than half of 8 MiB");
-        assert_eq!(error.kind(), Kind::Overloaded, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
         assert_eq!(error.resource(), Some(Resource::StoreInFlight), "{error}");
         greedy.put(b"short", &[1; 300], &options).unwrap();
         let mut other = server.client(over(transport));

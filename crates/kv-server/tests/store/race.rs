@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric::link::Transport;
-use kv_client::{Client, Condition, Kind, PutOptions};
+use kv_client::{Client, Condition, ErrorKind, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
 use crate::test_server::{TestServer, over, seconds, settings, until};
@@ -141,9 +141,9 @@ fn racer(
                     &PutOptions::default().with_ttl(ttl).with_condition(condition),
                 ) {
                     Ok(stored) => min_versions.raise(key, stored.version),
-                    Err(error) if matches!(error.kind(), Kind::Condition(_)) => {}
+                    Err(error) if matches!(error.kind(), ErrorKind::Condition(_)) => {}
                     // All memory is pinned or reserved by others: rare, and reported.
-                    Err(error) if error.kind() == Kind::Full => {}
+                    Err(error) if error.kind() == ErrorKind::Full => {}
                     Err(error) => panic!("put: {error}"),
                 }
             }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{AsyncClient, Client, Kind, PutOptions, Settings};
+use kv_client::{AsyncClient, Client, ErrorKind, PutOptions, Settings};
 
 use crate::test_server::{TestServer, over, settings, until};
 
@@ -65,7 +65,7 @@ fn a_pending_call_of_another_client_is_refused() {
         let [mut one, mut other] = [small(server, transport), small(server, transport)];
         let pending = one.begin_get(b"k", 10).unwrap();
         let refused = other.finish_get(b"k", pending).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Misuse, "{refused}");
         assert!(one.get(b"k").unwrap().is_none());
     });
 }

@@ -157,7 +157,7 @@ impl Committer {
         let started = Instant::now();
         let saved = self.save(engine, &checked, &chunks);
         match saved {
-            Err(error) if error.kind() == kv_disk::Kind::Damaged => {
+            Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                 self.save_one_by_one(engine, state, checked, &chunks)
             }
             saved => {
@@ -197,7 +197,7 @@ impl Committer {
                 continue;
             }
             match self.save(engine, std::slice::from_ref(&checked), &[]) {
-                Err(error) if error.kind() == kv_disk::Kind::Damaged => {
+                Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                     tracing::error!(%error, "write refused");
                     state.counts.damaged.fetch_add(1, Relaxed);
                     refused.insert(checked.write.key.clone());
@@ -383,8 +383,8 @@ impl Committer {
 
 fn refusal(error: &kv_disk::Error) -> Status {
     match error.kind() {
-        kv_disk::Kind::Full => Status::DiskFull,
-        kv_disk::Kind::Damaged => Status::Damaged,
+        kv_disk::ErrorKind::Full => Status::DiskFull,
+        kv_disk::ErrorKind::Damaged => Status::Damaged,
         _ => Status::DiskFailed,
     }
 }

@@ -33,7 +33,7 @@ pub(super) fn run(
 
 fn failed(state: &PersistenceState, error: &kv_disk::Error) -> LoadResult {
     tracing::error!(%error, "cannot read a value from disk");
-    if error.kind() == kv_disk::Kind::Damaged {
+    if error.kind() == kv_disk::ErrorKind::Damaged {
         state.counts.damaged.fetch_add(1, Relaxed);
         return LoadResult::Failed(Status::Damaged);
     }

@@ -34,7 +34,7 @@ struct State {
     content: DiskContent,
     runs: u64,
     /// Faults of the next saves, and whether the changes reach the disk nevertheless.
-    faults: Vec<(kv_disk::Kind, bool)>,
+    faults: Vec<(kv_disk::ErrorKind, bool)>,
     /// Called in the middle of the next read.
     during_read: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -344,7 +344,7 @@ fn run(seed: u64) {
             9..18 => test.read(),
             18 => {
                 let saved = test.below(2) == 0;
-                let (full, failed) = (kv_disk::Kind::Full, kv_disk::Kind::Failed);
+                let (full, failed) = (kv_disk::ErrorKind::Full, kv_disk::ErrorKind::Failed);
                 let fault = if test.below(2) == 0 { (full, false) } else { (failed, saved) };
                 test.disk.0.lock().unwrap().faults.push(fault);
             }

@@ -5,7 +5,7 @@ use std::time::{Instant, SystemTime};
 use clap::{Args, ValueEnum};
 use doctor::evaluation::{self, Side};
 use indicatif::ProgressBar;
-use measure::{Client, Kind, Transports};
+use measure::{Client, ErrorKind, Transports};
 use report::{Document, Plan, Point, RunKind, Test, Transport};
 
 use super::args::{PathArgs, ShapeArgs};
@@ -262,7 +262,7 @@ impl Run {
                     point.retransmissions = evaluation::retransmissions(&point);
                     return Ok(point);
                 }
-                Err(error) if error.kind == Kind::Refused && !self.fallbacks.is_empty() => {
+                Err(error) if error.kind == ErrorKind::Refused && !self.fallbacks.is_empty() => {
                     let next = self.fallbacks.remove(0);
                     let why = format!("{} cannot be used: {error}", self.chosen.0.name());
                     self.chosen = (next, why);
