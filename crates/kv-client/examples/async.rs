@@ -45,10 +45,10 @@ pub(crate) async fn run(server: &str) -> Result<(), Error> {
         }
     }
 
-    // A deadline for some calls only. A call that reaches it leaves nothing open at the store.
-    let quick = client.with_deadline(Duration::from_secs(2));
+    // A timeout for some calls only. A call that times out leaves nothing open at the store.
+    let quick = client.with_timeout(Duration::from_secs(2));
     match quick.get(b"example/one").await {
-        Err(error) if error.kind() == ErrorKind::Deadline => println!("too slow: {error:#}"),
+        Err(error) if error.kind() == ErrorKind::TimedOut => println!("too slow: {error:#}"),
         got => println!("{:?}", got?),
     }
     for key in ["one", "two", "lock"] {

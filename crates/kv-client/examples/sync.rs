@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
 /// Runs the example with the store at this address.
 pub(crate) fn run(server: &str) -> Result<(), Error> {
     // Every setting has a default. Further servers are used when the first cannot be reached, or is lost.
-    let settings = Settings::new(server).with_deadline(Duration::from_secs(10));
+    let settings = Settings::new(server).with_timeout(Duration::from_secs(10));
     let mut client = Client::connect(settings)?;
     let always = PutOptions::default();
 

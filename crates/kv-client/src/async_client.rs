@@ -31,7 +31,7 @@ use crate::value::{Metadata, Value};
 ///
 /// Clones share one connection, and their concurrent requests are sent together. A lost connection is made
 /// again, without blocking the runtime. Calls behave as those of [`Client`](crate::Client), with one difference: while
-/// the receive buffer is full they wait for other tasks to drop values, up to the deadline.
+/// the receive buffer is full they wait for other tasks to drop values, up to [`Settings::timeout`].
 ///
 /// A call whose future is dropped may still be executed; its handles at the store are closed. The caller's
 /// own memory and values in chunks need a [`Client`](crate::Client).
@@ -40,7 +40,7 @@ pub struct AsyncClient {
     requests: mpsc::Sender<QueuedRequest>,
     shared: Arc<Shared>,
     hint: Arc<Hint>,
-    deadline: Duration,
+    timeout: Duration,
 }
 
 /// An owned [`CallArguments`].
@@ -54,7 +54,7 @@ impl AsyncClient {
     /// Connects to the first store that answers, and spawns the task that does the work. It ends with the last
     /// clone.
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
-        let deadline = settings.deadline;
+        let timeout = settings.timeout;
         let core = tokio::task::spawn_blocking(move || ClientCore::connect(settings)).await;
         let core = core.map_err(|error| {
             Error::new(ErrorKind::Other, "connect to the store: the task was cancelled").because(error)
@@ -62,13 +62,13 @@ impl AsyncClient {
         let (requests, queue) = mpsc::channel(QUEUE_LENGTH);
         let (driver, shared) = Driver::new(core, queue);
         tokio::spawn(driver.run());
-        Ok(AsyncClient { requests, shared, hint: Arc::default(), deadline })
+        Ok(AsyncClient { requests, shared, hint: Arc::default(), timeout })
     }
 
-    /// The same client, with another [`Settings::deadline`] for each call.
+    /// The same client, with another [`Settings::timeout`] for each call.
     #[must_use]
-    pub fn with_deadline(&self, deadline: Duration) -> Self {
-        AsyncClient { deadline, ..self.clone() }
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        AsyncClient { timeout, ..self.clone() }
     }
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
@@ -321,7 +321,7 @@ impl AsyncClient {
         {
             Ok(Ok(())) => Ok(answered),
             Ok(Err(_)) => Err(ended()),
-            Err(_) => Err(results::too_late(self.deadline, || "send to the store".to_owned())),
+            Err(_) => Err(results::too_late(self.timeout, || "send to the store".to_owned())),
         }
     }
 
@@ -334,14 +334,14 @@ impl AsyncClient {
         let outcome = match timeout(deadline.remaining(), answered).await {
             Ok(Ok(outcome)) => outcome?,
             Ok(Err(_)) => return Err(ended()),
-            Err(_) => return Err(results::too_late(self.deadline, operation)),
+            Err(_) => return Err(results::too_late(self.timeout, operation)),
         };
         deadline.renew();
         results::reply(outcome, operation)
     }
 
     fn new_deadline(&self) -> Deadline {
-        Deadline::new(self.deadline)
+        Deadline::new(self.timeout)
     }
 }
 
@@ -358,7 +358,7 @@ impl OwnedCallArguments {
 
 impl std::fmt::Debug for AsyncClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AsyncClient").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("AsyncClient").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 

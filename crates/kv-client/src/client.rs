@@ -46,9 +46,9 @@ impl Client {
         Ok(Client { core, answers, dropped, hint: Hint::default() })
     }
 
-    /// Changes [`Settings::deadline`] for the calls from now on.
-    pub fn set_deadline(&mut self, deadline: Duration) {
-        self.core.set_deadline(deadline);
+    /// Changes [`Settings::timeout`] for the calls from now on.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.core.set_timeout(timeout);
     }
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
@@ -282,7 +282,7 @@ impl Client {
     }
 
     /// Waits until a pending call has its answer, and appends the ids of all such calls: their `finish_…`
-    /// does not wait. Without a pending call it fails at the deadline.
+    /// does not wait. Without a pending call it fails after [`Settings::timeout`].
     pub fn ready(&mut self, call_ids: &mut Vec<CallId>) -> Result<(), Error> {
         self.release_dropped();
         let mut deadline = self.deadline();
@@ -528,7 +528,7 @@ impl Client {
     }
 
     pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::new(self.core.settings().deadline)
+        Deadline::new(self.core.settings().timeout)
     }
 
     /// Waits for any answer; reconnects if the connection is lost.

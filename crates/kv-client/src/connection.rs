@@ -75,7 +75,7 @@ impl Connection {
             let left = deadline.saturating_duration_since(Instant::now());
             if wait(&mut link, &mut done, left) == 0 && left.is_zero() {
                 return Err(Error::new(
-                    ErrorKind::Deadline,
+                    ErrorKind::TimedOut,
                     format!(
                         "open a session at {server}: no answer within {limit:?} — check that a store listens there"
                     ),

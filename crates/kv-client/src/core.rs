@@ -60,7 +60,7 @@ impl ClientCore {
         let region =
             endpoint.register(&memory, rights).map_err(failed("register the receive buffer"))?;
         let receive_buffer = ReceiveBuffer::new(region);
-        let deadline = Instant::now() + settings.deadline;
+        let deadline = Instant::now() + settings.timeout;
         let mut core = ClientCore {
             settings,
             endpoint,
@@ -82,8 +82,8 @@ impl ClientCore {
         Ok(core)
     }
 
-    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
-        self.settings.deadline = deadline;
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) {
+        self.settings.timeout = timeout;
     }
 
     pub(crate) fn settings(&self) -> &Settings {

@@ -150,7 +150,7 @@ impl Driver {
 
     /// Reconnects, on threads that may block, with growing pauses. `None`: the runtime ends.
     async fn reconnect(mut self) -> Option<Self> {
-        let deadline = Instant::now() + self.core.settings().deadline;
+        let deadline = Instant::now() + self.core.settings().timeout;
         let mut pauses = Pauses::new();
         loop {
             let calling = tokio::task::spawn_blocking(move || {
@@ -247,7 +247,7 @@ impl Driver {
     }
 
     fn submit(&mut self, mut request: QueuedRequest) {
-        // The caller's deadline has passed.
+        // The caller's time limit has passed.
         if request.outcome.is_closed() {
             return;
         }

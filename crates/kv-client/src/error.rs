@@ -42,8 +42,8 @@ pub enum ErrorKind {
     Misuse,
     /// The connection was lost during a write, which may or may not have happened: read before you write again.
     Unknown,
-    /// The deadline has passed. The request may still be executed.
-    Deadline,
+    /// No answer within [`Settings::timeout`](crate::Settings::timeout). The request may still be executed.
+    TimedOut,
     /// The store's limit of requests or clients is reached, and nothing was done: try again later.
     Overloaded,
     /// No store can be reached, the connection was lost, or the store closed the value that the call reads or writes.
@@ -115,7 +115,7 @@ impl Error {
 
     /// Whether another attempt to connect may succeed.
     pub(crate) fn is_transient(&self) -> bool {
-        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::Deadline | ErrorKind::Overloaded)
+        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Overloaded)
     }
 
     /// The kind, for callers to act on.

@@ -19,7 +19,7 @@ use crate::step::{CallArguments, check, describe};
 use crate::value::{Metadata, checksum};
 
 /// The caller's memory, granted to the store under a number. The store may write to it only while a call that names it is in
-/// flight, or has passed its deadline and is not yet answered.
+/// flight, or has timed out and is not yet answered.
 ///
 /// Dropping it revokes the grant with the client's next call; [`Client::unregister`] revokes it at once.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Revokes the store's access to the memory, without waiting: do not call it while a call that names the memory has
-    /// passed its deadline and may still be executed.
+    /// timed out and may still be executed.
     pub fn unregister(&mut self, mut buffer: RegisteredBuffer) -> Result<(), Error> {
         if !buffer.belongs_to(self) {
             return Err(another_clients(|| "unregister memory".to_owned()));

@@ -150,14 +150,14 @@ pub(crate) fn mismatch(operation: impl FnOnce() -> String) -> Error {
     Error::new(ErrorKind::ProtocolError, text)
 }
 
-/// No answer before the deadline.
+/// No answer in time.
 #[cold]
 pub(crate) fn too_late(limit: Duration, operation: impl FnOnce() -> String) -> Error {
     let text = format!(
         "{}: no answer within {limit:?}; the request may still be executed — check that the store is not overloaded",
         operation()
     );
-    Error::new(ErrorKind::Deadline, text)
+    Error::new(ErrorKind::TimedOut, text)
 }
 
 /// The error for an answer that is a refusal.

@@ -151,7 +151,7 @@ mod tests {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         for kind in [
             ErrorKind::Unknown,
-            ErrorKind::Deadline,
+            ErrorKind::TimedOut,
             ErrorKind::Condition(None),
             ErrorKind::Full,
             ErrorKind::TooLong,

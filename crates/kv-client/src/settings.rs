@@ -22,7 +22,7 @@ pub type CredentialSource =
 ///
 /// let settings = kv_client::Settings::new("node7:50051")
 ///     .with_server("node8:50051")
-///     .with_deadline(Duration::from_secs(5));
+///     .with_timeout(Duration::from_secs(5));
 /// assert_eq!(settings.servers.len(), 2);
 /// ```
 #[derive(Clone)]
@@ -48,8 +48,8 @@ pub struct Settings {
     ///
     /// Default: 30 s. Calls that move a value in chunks have this time for each answer. Choose more than the time in
     /// which a store is restarted if calls are to survive that. If it is too short, calls fail with
-    /// [`ErrorKind::Deadline`] although the store executes them. It must not be zero.
-    pub deadline: Duration,
+    /// [`ErrorKind::TimedOut`] although the store executes them. It must not be zero.
+    pub timeout: Duration,
 
     /// Which transports connections may use, and the credentials for them.
     ///
@@ -70,7 +70,7 @@ impl Settings {
         Settings {
             servers: vec![server.into()],
             receive_buffer_bytes: 64 << 20,
-            deadline: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             link: fabric::link::Settings::default(),
             credentials: None,
         }
@@ -89,10 +89,10 @@ impl Settings {
         Settings { receive_buffer_bytes, ..self }
     }
 
-    /// With another [`Settings::deadline`].
+    /// With another [`Settings::timeout`].
     #[must_use]
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Settings { deadline, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Settings { timeout, ..self }
     }
 
     /// With another [`Settings::link`].
@@ -120,8 +120,8 @@ impl Settings {
             ))
             .map_err(|error| error.of(Resource::ReceiveBuffer));
         }
-        if self.deadline.is_zero() {
-            return misuse("connect to a store: deadline is zero — allow some time".to_owned());
+        if self.timeout.is_zero() {
+            return misuse("connect to a store: timeout is zero — allow some time".to_owned());
         }
         self.servers.iter().try_for_each(Address::check)
     }
@@ -139,7 +139,7 @@ impl fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("servers", &self.servers)
             .field("receive_buffer_bytes", &self.receive_buffer_bytes)
-            .field("deadline", &self.deadline)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }
@@ -171,7 +171,7 @@ mod tests {
         assert!(refused(&none).contains("servers"));
         let small = Settings::default().with_receive_buffer_bytes((1 << 20) - 1);
         assert!(refused(&small).contains("receive_buffer_bytes is 1048575"));
-        assert!(refused(&Settings::default().with_deadline(Duration::ZERO)).contains("deadline"));
+        assert!(refused(&Settings::default().with_timeout(Duration::ZERO)).contains("timeout"));
         assert!(refused(&Settings::default().with_server("node8")).contains("\"node8\""));
     }
 

@@ -76,7 +76,7 @@ fn requests_wait_while_the_receive_buffer_is_full() {
         let client = AsyncClient::connect(small).await.unwrap();
         client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
         let mut held = Vec::new();
-        let quick = client.with_deadline(Duration::from_millis(200));
+        let quick = client.with_timeout(Duration::from_millis(200));
         let full = loop {
             match quick.get(b"k").await {
                 Ok(value) => held.push(value.unwrap()),
@@ -84,7 +84,7 @@ fn requests_wait_while_the_receive_buffer_is_full() {
             }
             assert!(held.len() < 10, "more values than fit into the receive buffer");
         };
-        assert_eq!(full.kind(), ErrorKind::Deadline, "{full}");
+        assert_eq!(full.kind(), ErrorKind::TimedOut, "{full}");
         let ((), got) = tokio::join!(
             async {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -129,10 +129,10 @@ fn failover_does_not_block_the_runtime() {
                 }
             }
         });
-        let quick = client.with_deadline(Duration::from_millis(100));
+        let quick = client.with_timeout(Duration::from_millis(100));
         let error = loop {
             match quick.stat(b"k").await {
-                Err(error) if error.kind() == ErrorKind::Deadline => break error,
+                Err(error) if error.kind() == ErrorKind::TimedOut => break error,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
                 Ok(_) => {}
             }

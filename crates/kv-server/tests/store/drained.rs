@@ -20,10 +20,10 @@ fn client_of(servers: &[SocketAddr], transport: Transport) -> Client {
     Client::connect(settings).unwrap()
 }
 
-/// A client with a short deadline.
+/// A client with a short timeout.
 fn impatient_client(server: &TestServer) -> Client {
     let mut settings = Settings::new(server.address);
-    (settings.link, settings.deadline) = (over(Transport::Tcp), Duration::from_millis(500));
+    (settings.link, settings.timeout) = (over(Transport::Tcp), Duration::from_millis(500));
     Client::connect(settings).unwrap()
 }
 
@@ -113,7 +113,7 @@ fn a_client_that_does_not_finish_is_disconnected() {
     server.drain(Duration::from_millis(200));
     assert_eq!(server.ended(), 1);
     let error = staged.write(&[1; 1 << 20]).and_then(|()| staged.commit()).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Deadline), "{error}");
+    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut), "{error}");
     let usage = server.engine.store.usage();
     assert_eq!([usage.puts, usage.reserved_bytes], [0; 2]);
 }

@@ -92,7 +92,7 @@ fn the_session_of_a_lost_connection_is_resumed() {
 fn client(proxy: &Proxy) -> Client {
     let mut settings = kv_client::Settings::new(proxy.address);
     settings.link = over(Transport::Tcp);
-    settings.deadline = Duration::from_secs(60);
+    settings.timeout = Duration::from_secs(60);
     Client::connect(settings).unwrap()
 }
 
@@ -228,7 +228,7 @@ fn a_long_value_is_read_again_when_the_connection_is_lost() {
 fn an_unreachable_store_is_reported_within_the_deadline() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut settings = kv_client::Settings::new(unused);
-    settings.deadline = Duration::from_secs(5);
+    settings.timeout = Duration::from_secs(5);
     let error = Client::connect(settings).expect_err("there is no server");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains(&unused.to_string()), "{error}");

@@ -15,7 +15,7 @@ fn a_client_above_its_quota_does_not_block_others() {
         settings.max_in_flight = Some(8 << 20);
         let server = TestServer::open(&settings, over(transport));
         let mut greedy = Settings::new(server.address);
-        (greedy.link, greedy.deadline) = (over(transport), Duration::from_millis(300));
+        (greedy.link, greedy.timeout) = (over(transport), Duration::from_millis(300));
         let mut greedy = kv_client::Client::connect(greedy).unwrap();
         let options = PutOptions::default();
         // Left open: the store keeps it for a while.

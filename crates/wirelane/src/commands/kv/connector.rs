@@ -142,12 +142,12 @@ impl Connector {
     /// On this thread, which may hang in a resolver or a device.
     fn connect_now(&self) -> Result<Client, Failure> {
         let mut settings =
-            ClientSettings::default().with_deadline(self.timeout).with_link(self.links.clone());
+            ClientSettings::default().with_timeout(self.timeout).with_link(self.links.clone());
         settings.servers = self.servers.iter().map(|server| server.to_string().into()).collect();
         settings.receive_buffer_bytes = self.buffer.unwrap_or(settings.receive_buffer_bytes);
         settings.credentials = self.tickets.clone().map(ticket_source);
         Client::connect(settings).map_err(|error| match error.kind() {
-            ErrorKind::Unavailable | ErrorKind::Deadline => self.unreachable(&error),
+            ErrorKind::Unavailable | ErrorKind::TimedOut => self.unreachable(&error),
             // Another kind of server answered.
             ErrorKind::Misuse => Failure::failed(exit::client_error(&error)),
             _ => Failure::from(error),

@@ -188,7 +188,7 @@ impl<'p> Runner<'p> {
     fn failed(&mut self, error: &Error) {
         self.tally.error(client_error(error));
         self.is_lost |=
-            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::Deadline | ErrorKind::ProtocolError);
+            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::ProtocolError);
     }
 
     #[cold]
