@@ -17,7 +17,7 @@ use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::hint::Hint;
+use crate::length_hint::Hint;
 use crate::in_flight::{Outcome, Reply};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};

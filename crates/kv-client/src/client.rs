@@ -7,13 +7,13 @@ use fabric::link::LinkStatus;
 use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
-use crate::answers::Answers;
+use crate::call_table::Answers;
 use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
 use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
-use crate::hint::Hint;
+use crate::length_hint::Hint;
 use crate::in_flight::{Outcome, Reply};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};

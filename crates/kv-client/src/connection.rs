@@ -15,7 +15,7 @@ use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{Answered, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
-use crate::outbox::Outbox;
+use crate::next_batch::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;

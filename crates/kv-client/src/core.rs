@@ -15,7 +15,7 @@ use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{Answered, Outcome, PendingBatches};
-use crate::outbox::Outbox;
+use crate::next_batch::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
 use crate::settings::Settings;

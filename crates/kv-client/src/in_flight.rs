@@ -9,7 +9,7 @@ use kv_proto::wire::{Answer, BatchHead, ControlBlock, ReplyImmediate, Request, S
 
 use crate::call_id::CallId;
 use crate::handle::{Handle, Handles};
-use crate::outbox::Call;
+use crate::next_batch::Call;
 use crate::receive_buffer::Lease;
 use crate::value::{Metadata, Received, Value};
 
@@ -333,7 +333,7 @@ mod tests {
     use kv_proto::wire::{Message, Place};
 
     use super::*;
-    use crate::outbox::Outbox;
+    use crate::next_batch::Outbox;
     use crate::receive_buffer::tests::receive_buffer;
 
     /// A batch with these requests, as if it had been sent.

@@ -43,7 +43,7 @@
 //! [`ErrorKind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
 
 mod address;
-mod answers;
+mod call_table;
 mod async_client;
 mod call;
 mod call_id;
@@ -55,10 +55,10 @@ mod driver;
 mod drop_queue;
 mod error;
 mod handle;
-mod hint;
+mod length_hint;
 mod in_flight;
 mod options;
-mod outbox;
+mod next_batch;
 mod page;
 mod pending;
 mod receive_buffer;
