@@ -145,15 +145,15 @@ impl Connection {
         let message = BatchHead::LENGTH + outbox.bytes.len();
         // Values that are read in place begin at cache lines.
         let in_place = self.in_place || self.try_reading_in_place();
-        let padding = if in_place { (outbox.calls.len() + 1) * CACHE_LINE } else { 0 };
-        let answers = outbox.calls.len() * Answer::LENGTH + outbox.inline_bytes + padding;
+        let padding = if in_place { (outbox.requests.len() + 1) * CACHE_LINE } else { 0 };
+        let answers = outbox.requests.len() * Answer::LENGTH + outbox.inline_bytes + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
         let capacity = lease.len() - begins;
         let tag = self.batches.next_tag();
         let head = BatchHead {
             in_place,
-            count: outbox.calls.len() as u16,
+            count: outbox.requests.len() as u16,
             tag,
             at: (lease.offset() + begins) as u64,
             capacity: capacity as u64,
@@ -161,8 +161,8 @@ impl Connection {
         let memory = self.receive_buffer.memory();
         memory.write(lease.offset(), &head.to_bytes());
         memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
-        let calls = outbox.empty(self.batches.spare_calls());
-        let batch = PendingBatch::new(lease, message, calls);
+        let requests = outbox.empty(self.batches.spare_requests());
+        let batch = PendingBatch::new(lease, message, requests);
         match self.slots.announce(&self.receive_buffer, tag, &batch) {
             Announced::Polled => {}
             Announced::NotPolled => self.ops.push_back(Op::send(SEND, batch.message())),
@@ -363,7 +363,7 @@ impl Connection {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Resends unanswered batches of an earlier connection; calls that must not be resent get their outcome.
+    /// Resends unanswered batches of an earlier connection; requests that must not be resent get their outcome.
     pub(crate) fn resume(
         &mut self,
         mut old: PendingBatches,
@@ -371,7 +371,7 @@ impl Connection {
         answered: &mut Vec<Answered>,
     ) {
         let resumed = self.hello.resumed;
-        let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
+        let writes = |batch: &PendingBatch| batch.requests.iter().any(|request| request.writes);
         old.give_up(|batch| !resumed && !batch.refused && writes(batch), answered);
         for batch in old.resend() {
             self.ops.push_back(Op::send(SEND, batch.message()));

@@ -378,9 +378,9 @@ impl ClientCore {
 
     /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
-        let calls = self.outbox.empty(Vec::new()).into_iter();
+        let requests = self.outbox.empty(Vec::new()).into_iter();
         self.unreported
-            .extend(calls.map(|call| Answered { call_id: call.call_id, outcome: Outcome::Unsent }));
+            .extend(requests.map(|request| Answered { call_id: request.call_id, outcome: Outcome::Unsent }));
     }
 }
 

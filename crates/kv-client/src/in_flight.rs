@@ -9,7 +9,7 @@ use kv_proto::wire::{Answer, BatchHead, ControlBlock, ReplyImmediate, Request, S
 
 use crate::call_id::CallId;
 use crate::handle::{Handle, Handles};
-use crate::next_batch::Call;
+use crate::next_batch::PendingRequest;
 use crate::receive_buffer::Lease;
 use crate::value::{Metadata, Received, Value};
 
@@ -22,7 +22,7 @@ pub(crate) struct PendingBatches {
     bytes: Vec<u8>,
     answers: Vec<Answer>,
     /// Empty, for reuse.
-    spare: Vec<Vec<Call>>,
+    spare: Vec<Vec<PendingRequest>>,
     /// The store has answered that it is shutting down.
     closing: bool,
     /// Creates the handles of this connection.
@@ -37,7 +37,7 @@ pub(crate) struct PendingBatch {
     writes_received: u32,
     /// The store answered that it is shutting down and did nothing of it: it may be sent to another store.
     pub(crate) refused: bool,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) requests: Vec<PendingRequest>,
 }
 
 /// A request's outcome.
@@ -77,8 +77,8 @@ impl Reply {
 }
 
 impl PendingBatch {
-    pub(crate) fn new(lease: Lease, message: usize, calls: Vec<Call>) -> Self {
-        PendingBatch { lease: Arc::new(lease), message, writes_received: 0, refused: false, calls }
+    pub(crate) fn new(lease: Lease, message: usize, requests: Vec<PendingRequest>) -> Self {
+        PendingBatch { lease: Arc::new(lease), message, writes_received: 0, refused: false, requests }
     }
 
     /// Offset and length of its message in the receive buffer.
@@ -117,14 +117,14 @@ impl PendingBatch {
     /// Reads the answers, once all have arrived; returns the end of the values after them.
     fn read(&self, bytes: &mut Vec<u8>, answers: &mut Vec<Answer>) -> Result<usize, &'static str> {
         let begins = Self::answers_after(self.message);
-        bytes.resize(self.calls.len() * Answer::LENGTH, 0);
+        bytes.resize(self.requests.len() * Answer::LENGTH, 0);
         // Copied before they are parsed: the store could write to them again.
         self.lease.receive_buffer().memory().read(self.lease.offset() + begins, bytes);
         answers.clear();
         let mut end = begins + bytes.len();
-        for (call, bytes) in self.calls.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
+        for (request, bytes) in self.requests.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
             let answer = Answer::parse(bytes)?;
-            if call.is_inline && !answer.in_place {
+            if request.is_inline && !answer.in_place {
                 end = self.end_of_value(end, &answer)?;
             }
             answers.push(answer);
@@ -146,8 +146,8 @@ impl PendingBatch {
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
     ) -> Result<(), NotReceived> {
         let mut at = end.next_multiple_of(CACHE_LINE);
-        for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
-            if !call.is_inline {
+        for (request, answer) in self.requests.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
+            if !request.is_inline {
                 return Err(NotReceived::ProtocolError("unrequested value to read in place"));
             }
             let next = self.end_of_value(at, answer).map_err(NotReceived::ProtocolError)?;
@@ -169,16 +169,16 @@ impl PendingBatch {
         end: usize,
         handles: &Handles,
         complete: &mut impl FnMut(CallId, Outcome),
-    ) -> Vec<Call> {
-        let PendingBatch { lease, message, calls, .. } = self;
+    ) -> Vec<PendingRequest> {
+        let PendingBatch { lease, message, requests, .. } = self;
         let begin = lease.offset();
         let mut written = Self::answers_after(message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
         // Moved into the last value, which saves two atomic operations: most batches have one.
-        let mut leases = repeat_n(lease, calls.len());
-        for (call, answer) in calls.iter().zip(answers) {
+        let mut leases = repeat_n(lease, requests.len());
+        for (request, answer) in requests.iter().zip(answers) {
             let (lease, length) = (leases.next(), answer.written as usize);
-            let bytes = lease.filter(|_| call.is_inline).map(|lease| {
+            let bytes = lease.filter(|_| request.is_inline).map(|lease| {
                 let next = if answer.in_place { &mut in_place } else { &mut written };
                 let offset = begin + *next;
                 *next += length;
@@ -188,11 +188,11 @@ impl PendingBatch {
                 Received { lease, offset, length }
             });
             // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
-            let opens_handle = call.opens_handle && !answer.in_place;
+            let opens_handle = request.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
-            complete(call.call_id, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
+            complete(request.call_id, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
         }
-        calls
+        requests
     }
 }
 
@@ -272,20 +272,20 @@ impl PendingBatches {
         }
         batch.read_in_place_values(&self.answers, end, read_in_place)?;
         if let Some(batch) = row.take() {
-            let mut calls = batch.deliver(&self.answers, end, &self.handles, complete);
-            calls.clear();
-            self.spare.push(calls);
+            let mut requests = batch.deliver(&self.answers, end, &self.handles, complete);
+            requests.clear();
+            self.spare.push(requests);
             self.free.push(tag);
         }
         Ok(())
     }
 
-    /// An empty list for the calls of another batch.
-    pub(crate) fn spare_calls(&mut self) -> Vec<Call> {
+    /// An empty list for the requests of another batch.
+    pub(crate) fn spare_requests(&mut self) -> Vec<PendingRequest> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Discards the batches that `selected` selects, with an outcome for each call.
+    /// Discards the batches that `selected` selects, with an outcome for each request.
     pub(crate) fn give_up(
         &mut self,
         selected: impl Fn(&PendingBatch) -> bool,
@@ -294,9 +294,9 @@ impl PendingBatches {
         for (tag, row) in self.rows.iter_mut().enumerate() {
             let Some(batch) = row.take_if(|batch| selected(batch)) else { continue };
             self.free.push(tag as u32);
-            answered.extend(batch.calls.iter().map(|call| Answered {
-                call_id: call.call_id,
-                outcome: if call.writes { Outcome::Unknown } else { Outcome::Lost },
+            answered.extend(batch.requests.iter().map(|request| Answered {
+                call_id: request.call_id,
+                outcome: if request.writes { Outcome::Unknown } else { Outcome::Lost },
             }));
         }
     }
