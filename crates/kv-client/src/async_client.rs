@@ -18,7 +18,7 @@ use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
 use crate::length_hint::Hint;
-use crate::in_flight::{Outcome, Reply};
+use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
@@ -129,8 +129,8 @@ impl AsyncClient {
         for (key, answered) in keys.iter().zip(in_flight) {
             let operation = || describe("get", key);
             let got = self.receive(answered, &mut deadline, operation).await;
-            let got = got.and_then(|reply| {
-                let (answer, value, _) = reply.into_parts();
+            let got = got.and_then(|received| {
+                let (answer, value, _) = received.into_parts();
                 self.hint.learn(answer.length);
                 multi_get_item(&answer, value, operation)
             });
@@ -181,7 +181,7 @@ impl AsyncClient {
                 }
                 Err(error) => Err(error),
             };
-            let put = put.and_then(|reply| results::stored(&reply.answer, operation));
+            let put = put.and_then(|received| results::stored(&received.answer, operation));
             stored.push(match put {
                 Err(error) if error.kind() == ErrorKind::Overloaded => {
                     self.put(key, *value, options).await
@@ -199,7 +199,7 @@ impl AsyncClient {
         value: &[u8],
         options: &PutOptions,
         deadline: &mut Deadline,
-    ) -> Result<Option<Answered>, Error> {
+    ) -> Result<Option<OutcomeReceiver>, Error> {
         check(key)?;
         if value.len() > self.max_at_once() {
             return Ok(None);
@@ -236,8 +236,8 @@ impl AsyncClient {
                 in_flight.push_back(self.send(step, owned, &mut deadline).await?);
             }
             let Some(answered) = in_flight.pop_front() else { return Ok(()) };
-            let reply = self.receive(answered, &mut deadline, operation).await?;
-            results::stored(&reply.answer, operation)?;
+            let received = self.receive(answered, &mut deadline, operation).await?;
+            results::stored(&received.answer, operation)?;
         }
     }
 
@@ -297,8 +297,8 @@ impl AsyncClient {
         call.restart();
         loop {
             let answered = self.send(call.step(), owned, deadline).await?;
-            let reply = self.receive(answered, deadline, operation).await?;
-            if let Some(output) = call.take(reply, operation)? {
+            let received = self.receive(answered, deadline, operation).await?;
+            if let Some(output) = call.take(received, operation)? {
                 return Ok(output);
             }
         }
@@ -310,7 +310,7 @@ impl AsyncClient {
         step: Step,
         owned: &Arc<OwnedCallArguments>,
         deadline: &mut Deadline,
-    ) -> Result<Answered, Error> {
+    ) -> Result<OutcomeReceiver, Error> {
         let (owned, mut reserved) = (owned.clone(), Reserved::default());
         let submit: Submit = Box::new(move |core, call_id| {
             core.submit_step(call_id, step, &owned.arguments(), &mut reserved)
@@ -327,17 +327,17 @@ impl AsyncClient {
 
     async fn receive(
         &self,
-        answered: Answered,
+        answered: OutcomeReceiver,
         deadline: &mut Deadline,
         operation: impl Fn() -> String,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         let outcome = match timeout(deadline.remaining(), answered).await {
             Ok(Ok(outcome)) => outcome?,
             Ok(Err(_)) => return Err(ended()),
             Err(_) => return Err(results::too_late(self.timeout, operation)),
         };
         deadline.renew();
-        results::reply(outcome, operation)
+        results::received(outcome, operation)
     }
 
     fn new_deadline(&self) -> Deadline {
@@ -362,7 +362,7 @@ impl std::fmt::Debug for AsyncClient {
     }
 }
 
-type Answered = oneshot::Receiver<Result<Outcome, Error>>;
+type OutcomeReceiver = oneshot::Receiver<Result<Outcome, Error>>;
 
 fn ended() -> Error {
     let text = "send to the store: the client's task has ended — keep its tokio runtime running";

@@ -14,7 +14,7 @@ use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
 use crate::length_hint::Hint;
-use crate::in_flight::{Outcome, Reply};
+use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::pending::{Dropped, Pending};
@@ -157,8 +157,8 @@ impl Client {
 
     fn get_one_of_many(&mut self, key: &[u8], call_id: CallId) -> Result<Option<Value>, Error> {
         let operation = || describe("get", key);
-        let got = self.await_reply(call_id, operation).and_then(|reply| {
-            let (answer, value, _) = reply.into_parts();
+        let got = self.await_answer(call_id, operation).and_then(|received| {
+            let (answer, value, _) = received.into_parts();
             self.hint.learn(answer.length);
             multi_get_item(&answer, value, operation)
         });
@@ -258,7 +258,7 @@ impl Client {
     ) -> Result<Option<Value>, Error> {
         let call_id = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
         let operation = || describe("get", key);
-        let (answer, value, _) = self.await_reply(call_id, operation)?.into_parts();
+        let (answer, value, _) = self.await_answer(call_id, operation)?.into_parts();
         self.hint.learn(answer.length);
         Ok(results::found(&answer, operation)?.and(value))
     }
@@ -276,9 +276,9 @@ impl Client {
         deadline: &mut Deadline,
     ) -> Result<Stored, Error> {
         let operation = || describe("put", key);
-        let reply = self.await_until(call_id, deadline, operation)?;
+        let received = self.await_until(call_id, deadline, operation)?;
         deadline.renew();
-        results::stored(&reply.answer, operation)
+        results::stored(&received.answer, operation)
     }
 
     /// Waits until a pending call has its answer, and appends the ids of all such calls: their `finish_…`
@@ -338,9 +338,9 @@ impl Client {
         call.restart();
         loop {
             let call_id = self.begin_step(call.step(), arguments, deadline)?;
-            let reply = self.await_until(call_id, deadline, operation)?;
+            let received = self.await_until(call_id, deadline, operation)?;
             deadline.renew();
-            if let Some(output) = call.take(reply, operation)? {
+            if let Some(output) = call.take(received, operation)? {
                 return Ok(output);
             }
         }
@@ -472,16 +472,16 @@ impl Client {
         &mut self,
         request: &Request<'_>,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         let call_id = self.begin(request, None)?;
-        self.await_reply(call_id, operation)
+        self.await_answer(call_id, operation)
     }
 
-    pub(crate) fn await_reply(
+    pub(crate) fn await_answer(
         &mut self,
         call_id: CallId,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         self.await_until(call_id, &mut self.deadline(), operation)
     }
 
@@ -490,14 +490,14 @@ impl Client {
         call_id: CallId,
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         let outcome = match self.answers.take(call_id) {
             Some(outcome) => outcome,
             None => {
                 self.wait_for(call_id, deadline, operation).inspect_err(|_| self.ignore(call_id))?
             }
         };
-        results::reply(outcome, operation)
+        results::received(outcome, operation)
     }
 
     fn wait_for(

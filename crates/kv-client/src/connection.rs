@@ -14,7 +14,7 @@ use crate::call_id::CallId;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{Answered, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
+use crate::in_flight::{RequestOutcome, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
 use crate::next_batch::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
@@ -368,11 +368,11 @@ impl Connection {
         &mut self,
         mut old: PendingBatches,
         handles: &Handles,
-        answered: &mut Vec<Answered>,
+        outcomes: &mut Vec<RequestOutcome>,
     ) {
         let resumed = self.hello.resumed;
         let writes = |batch: &PendingBatch| batch.requests.iter().any(|request| request.writes);
-        old.give_up(|batch| !resumed && !batch.refused && writes(batch), answered);
+        old.give_up(|batch| !resumed && !batch.refused && writes(batch), outcomes);
         for batch in old.resend() {
             self.ops.push_back(Op::send(SEND, batch.message()));
         }

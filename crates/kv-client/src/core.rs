@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{Answered, Outcome, PendingBatches};
+use crate::in_flight::{RequestOutcome, Outcome, PendingBatches};
 use crate::next_batch::Outbox;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
@@ -32,7 +32,7 @@ pub(crate) struct ClientCore {
     /// Batches in flight when the last connection was lost.
     unanswered: PendingBatches,
     /// Outcomes of requests that no store answered, to be delivered.
-    unreported: Vec<Answered>,
+    unreported: Vec<RequestOutcome>,
     session: Option<[u8; 16]>,
     sequence: u64,
     /// The index of the server that is tried next.
@@ -233,7 +233,7 @@ impl ClientCore {
         let any = !self.unreported.is_empty();
         self.unreported
             .drain(..)
-            .for_each(|Answered { call_id, outcome }| complete(call_id, outcome));
+            .for_each(|RequestOutcome { call_id, outcome }| complete(call_id, outcome));
         any
     }
 
@@ -380,7 +380,7 @@ impl ClientCore {
     pub(crate) fn give_up_unsent(&mut self) {
         let requests = self.outbox.empty(Vec::new()).into_iter();
         self.unreported
-            .extend(requests.map(|request| Answered { call_id: request.call_id, outcome: Outcome::Unsent }));
+            .extend(requests.map(|request| RequestOutcome { call_id: request.call_id, outcome: Outcome::Unsent }));
     }
 }
 

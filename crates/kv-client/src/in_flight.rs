@@ -41,14 +41,14 @@ pub(crate) struct PendingBatch {
 }
 
 /// A request's outcome.
-pub(crate) struct Answered {
+pub(crate) struct RequestOutcome {
     pub(crate) call_id: CallId,
     pub(crate) outcome: Outcome,
 }
 
 pub(crate) enum Outcome {
     /// The store has answered.
-    Answer(Reply),
+    Answer(ReceivedAnswer),
     /// A write whose connection was lost.
     Unknown,
     /// A read whose connection was lost: it may be repeated.
@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
 }
 
 /// A store's answer to one request.
-pub(crate) struct Reply {
+pub(crate) struct ReceivedAnswer {
     pub(crate) answer: Answer,
     /// The bytes after it.
     pub(crate) bytes: Option<Received>,
@@ -66,11 +66,11 @@ pub(crate) struct Reply {
     pub(crate) handle: Option<Handle>,
 }
 
-impl Reply {
+impl ReceivedAnswer {
     /// The answer, the value that it came with, and the handle that it opened.
     #[inline]
     pub(crate) fn into_parts(self) -> (Answer, Option<Value>, Option<Handle>) {
-        let Reply { answer, bytes, handle } = self;
+        let ReceivedAnswer { answer, bytes, handle } = self;
         let value = bytes.map(|bytes| Value::new(bytes, metadata(&answer)));
         (answer, value, handle)
     }
@@ -190,7 +190,7 @@ impl PendingBatch {
             // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
             let opens_handle = request.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
-            complete(request.call_id, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
+            complete(request.call_id, Outcome::Answer(ReceivedAnswer { answer: *answer, bytes, handle }));
         }
         requests
     }
@@ -289,12 +289,12 @@ impl PendingBatches {
     pub(crate) fn give_up(
         &mut self,
         selected: impl Fn(&PendingBatch) -> bool,
-        answered: &mut Vec<Answered>,
+        outcomes: &mut Vec<RequestOutcome>,
     ) {
         for (tag, row) in self.rows.iter_mut().enumerate() {
             let Some(batch) = row.take_if(|batch| selected(batch)) else { continue };
             self.free.push(tag as u32);
-            answered.extend(batch.requests.iter().map(|request| Answered {
+            outcomes.extend(batch.requests.iter().map(|request| RequestOutcome {
                 call_id: request.call_id,
                 outcome: if request.writes { Outcome::Unknown } else { Outcome::Lost },
             }));
@@ -370,11 +370,11 @@ mod tests {
     fn discarded_writes_are_unknown_and_discarded_reads_are_lost() {
         let delete =
             Request::Delete { key: b"k", condition: kv_proto::Condition::Always, sequence: 1 };
-        let (mut batches, mut answered) =
+        let (mut batches, mut outcomes) =
             (sent(&[Request::Stat { key: b"k" }, delete]), Vec::new());
-        batches.give_up(|_| true, &mut answered);
-        assert!(matches!(answered[0].outcome, Outcome::Lost));
-        assert!(matches!(answered[1].outcome, Outcome::Unknown));
+        batches.give_up(|_| true, &mut outcomes);
+        assert!(matches!(outcomes[0].outcome, Outcome::Lost));
+        assert!(matches!(outcomes[1].outcome, Outcome::Unknown));
         assert!(batches.is_empty());
     }
 }

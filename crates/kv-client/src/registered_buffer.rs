@@ -11,7 +11,7 @@ use crate::client::Client;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::in_flight::Reply;
+use crate::in_flight::ReceivedAnswer;
 use crate::options::PutOptions;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
@@ -135,7 +135,7 @@ impl Client {
             keep: true,
             checksum: checked,
         };
-        let Reply { answer, handle, .. } = self.call(&request, operation)?;
+        let ReceivedAnswer { answer, handle, .. } = self.call(&request, operation)?;
         let Some(metadata) = results::found(&answer, operation)? else { return Ok(None) };
         target.verify(&answer, 0, operation)?;
         let (mut done, wanted) = (answer.written, capacity.min(metadata.length));
@@ -151,7 +151,7 @@ impl Client {
                 let request = Request::Read { handle, offset, length, place, checksum: checked };
                 core.submit(call_id, &request, &mut None)
             })?;
-            let more = self.await_reply(call_id, operation)?.answer;
+            let more = self.await_answer(call_id, operation)?.answer;
             results::found(&more, operation)?;
             target.verify(&more, done, operation)?;
             if more.written == 0 {
@@ -210,7 +210,7 @@ impl Client {
                 let request = Request::Chunk { handle, offset, length: chunk, source };
                 core.submit(call_id, &request, &mut None)
             })?;
-            results::stored(&self.await_reply(call_id, operation)?.answer, operation)?;
+            results::stored(&self.await_answer(call_id, operation)?.answer, operation)?;
             offset += chunk;
         }
         Ok(())

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::error::{Error, ErrorKind, Resource};
-use crate::in_flight::{Outcome, Reply, metadata};
+use crate::in_flight::{Outcome, ReceivedAnswer, metadata};
 use crate::page::{Cursor, Page};
 use crate::value::{Metadata, Value};
 
@@ -21,9 +21,9 @@ pub struct Stored {
 }
 
 /// The store's answer, or why there is none. `operation` names the call, such as `put "key"`.
-pub(crate) fn reply(outcome: Outcome, operation: impl FnOnce() -> String) -> Result<Reply, Error> {
+pub(crate) fn received(outcome: Outcome, operation: impl FnOnce() -> String) -> Result<ReceivedAnswer, Error> {
     match outcome {
-        Outcome::Answer(reply) => Ok(reply),
+        Outcome::Answer(received) => Ok(received),
         Outcome::Unknown => {
             let why = "the connection was lost before the store answered, and the store does not know the request any \
                        more: it may or may not have happened — read before you write again";

@@ -130,8 +130,8 @@ impl Reader<'_> {
             return Ok(Some(first));
         }
         let Some((call_id, length)) = self.in_flight.pop_front() else { return Ok(None) };
-        let reply = self.client.await_reply(call_id, || self.name.clone())?;
-        let (answer, value, _) = reply.into_parts();
+        let received = self.client.await_answer(call_id, || self.name.clone())?;
+        let (answer, value, _) = received.into_parts();
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
         whole.map(Some).ok_or_else(|| {
@@ -218,8 +218,8 @@ impl Writer<'_> {
         if let Some(call_id) = self.in_flight.pop_front() {
             let key = &self.key;
             let operation = || describe("put", key);
-            let reply = self.client.await_reply(call_id, operation)?;
-            results::stored(&reply.answer, operation)?;
+            let received = self.client.await_answer(call_id, operation)?;
+            results::stored(&received.answer, operation)?;
         }
         Ok(())
     }
