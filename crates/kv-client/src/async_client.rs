@@ -82,8 +82,8 @@ impl AsyncClient {
     }
 
     /// The maximum length of a value that one request stores; [`AsyncClient::put`] stores longer ones in chunks.
-    pub fn max_at_once(&self) -> usize {
-        self.shared.max_at_once()
+    pub fn max_put_bytes(&self) -> usize {
+        self.shared.max_put_bytes()
     }
 
     /// A key's value. It must not be longer than half of the receive buffer.
@@ -144,7 +144,7 @@ impl AsyncClient {
         Ok(values)
     }
 
-    /// Stores a value, in chunks if it is longer than [`AsyncClient::max_at_once`].
+    /// Stores a value, in chunks if it is longer than [`AsyncClient::max_put_bytes`].
     pub async fn put(
         &self,
         key: &[u8],
@@ -154,7 +154,7 @@ impl AsyncClient {
         check(key)?;
         let owned =
             OwnedCallArguments { key: key.to_vec(), value: value.into(), options: *options };
-        match owned.value.len() > self.max_at_once() {
+        match owned.value.len() > self.max_put_bytes() {
             true => self.put_in_chunks(Arc::new(owned)).await,
             false => self.run(&mut Put, owned).await,
         }
@@ -201,7 +201,7 @@ impl AsyncClient {
         deadline: &mut Deadline,
     ) -> Result<Option<OutcomeReceiver>, Error> {
         check(key)?;
-        if value.len() > self.max_at_once() {
+        if value.len() > self.max_put_bytes() {
             return Ok(None);
         }
         let owned =

@@ -62,8 +62,8 @@ impl Client {
     }
 
     /// The maximum length of a value that one request stores; [`Client::put`] stores longer ones in chunks.
-    pub fn max_at_once(&self) -> usize {
-        self.core.max_at_once()
+    pub fn max_put_bytes(&self) -> usize {
+        self.core.max_put_bytes()
     }
 
     /// A key's value. It must not be longer than half of the receive buffer: read longer ones with [`Client::open`].
@@ -98,10 +98,10 @@ impl Client {
         value
     }
 
-    /// Stores a value, in chunks if it is longer than [`Client::max_at_once`].
+    /// Stores a value, in chunks if it is longer than [`Client::max_put_bytes`].
     pub fn put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Stored, Error> {
         check(key)?;
-        if value.len() > self.max_at_once() {
+        if value.len() > self.max_put_bytes() {
             let mut writer = self.create(key, value.len() as u64, options)?;
             writer.write(value)?;
             return writer.commit();
@@ -182,7 +182,7 @@ impl Client {
             .map(|(key, value)| match &lost {
                 // No store can be reached: the other items fail without waiting.
                 Some(error) => Err(error.clone()),
-                None if value.len() > self.max_at_once() => Ok(None),
+                None if value.len() > self.max_put_bytes() => Ok(None),
                 None => {
                     let begun = self.submit_put(key, value, options, &mut deadline);
                     lost = begun.as_ref().err().filter(|error| error.is_transient()).cloned();
@@ -218,7 +218,7 @@ impl Client {
         self.begin_step(get, &CallArguments::of(key), &mut self.deadline())
     }
 
-    /// Begins to store a value of at most [`Client::max_at_once`] bytes, without waiting.
+    /// Begins to store a value of at most [`Client::max_put_bytes`] bytes, without waiting.
     pub fn begin_put(
         &mut self,
         key: &[u8],

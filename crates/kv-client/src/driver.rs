@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 struct State {
     report: Option<Arc<fabric::link::Report>>,
     limits: Option<Limits>,
-    max_at_once: usize,
+    max_put_bytes: usize,
     chunk: usize,
 }
 
@@ -49,7 +49,7 @@ impl State {
         State {
             report: core.report(),
             limits: core.limits().copied(),
-            max_at_once: core.max_at_once(),
+            max_put_bytes: core.max_put_bytes(),
             chunk: core.chunk(),
         }
     }
@@ -66,8 +66,8 @@ impl Shared {
     }
 
     /// The maximum length of a value that one request stores.
-    pub(crate) fn max_at_once(&self) -> usize {
-        self.state().max_at_once
+    pub(crate) fn max_put_bytes(&self) -> usize {
+        self.state().max_put_bytes
     }
 
     /// The length of the chunks of longer values.

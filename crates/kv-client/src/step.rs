@@ -165,7 +165,7 @@ impl ClientCore {
     }
 
     /// The maximum length of a value that one request stores.
-    pub(crate) fn max_at_once(&self) -> usize {
+    pub(crate) fn max_put_bytes(&self) -> usize {
         let max_bytes = self.limits().map_or(usize::MAX, |limits| limits.transfer as usize);
         (self.receive_buffer().len() / 4).min(max_bytes)
     }
