@@ -17,7 +17,7 @@ use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::length_hint::Hint;
+use crate::length_hint::LengthHint;
 use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
@@ -39,7 +39,7 @@ use crate::value::{Metadata, Value};
 pub struct AsyncClient {
     requests: mpsc::Sender<QueuedRequest>,
     shared: Arc<Shared>,
-    hint: Arc<Hint>,
+    hint: Arc<LengthHint>,
     timeout: Duration,
 }
 

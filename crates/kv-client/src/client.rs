@@ -7,13 +7,13 @@ use fabric::link::LinkStatus;
 use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
-use crate::call_table::Answers;
+use crate::call_table::CallTable;
 use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
 use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
-use crate::length_hint::Hint;
+use crate::length_hint::LengthHint;
 use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
@@ -32,18 +32,18 @@ use crate::value::{Metadata, Value};
 pub struct Client {
     pub(crate) core: ClientCore,
     /// Pending requests and their outcomes.
-    answers: Answers,
+    calls: CallTable,
     /// Pending calls and buffers that users of the client have dropped.
     pub(crate) dropped: Arc<DropQueue<Dropped>>,
-    hint: Hint,
+    hint: LengthHint,
 }
 
 impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = ClientCore::connect(settings)?;
-        let (answers, dropped) = (Answers::default(), Arc::default());
-        Ok(Client { core, answers, dropped, hint: Hint::default() })
+        let (calls, dropped) = (CallTable::default(), Arc::default());
+        Ok(Client { core, calls, dropped, hint: LengthHint::default() })
     }
 
     /// Changes [`Settings::timeout`] for the calls from now on.
@@ -137,7 +137,7 @@ impl Client {
         let mut call_ids = Vec::with_capacity(keys.len());
         let values = self.get_each(keys, hint, &mut call_ids);
         if values.is_err() {
-            call_ids.into_iter().for_each(|call_id| self.answers.ignore(call_id));
+            call_ids.into_iter().for_each(|call_id| self.calls.ignore(call_id));
         }
         values
     }
@@ -288,10 +288,10 @@ impl Client {
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
         self.poll_briefly();
-        while !self.answers.any_ready() {
+        while !self.calls.any_ready() {
             self.wait_for_any(&mut deadline, || "wait for the store".to_owned())?;
         }
-        call_ids.extend(self.answers.all_ready());
+        call_ids.extend(self.calls.all_ready());
         Ok(())
     }
 
@@ -387,11 +387,11 @@ impl Client {
         mut submit: impl FnMut(&mut ClientCore, CallId) -> Result<(), Error>,
     ) -> Result<CallId, Error> {
         self.release_dropped();
-        let call_id = self.answers.expect();
+        let call_id = self.calls.expect();
         match self.when_possible(deadline, |this| submit(&mut this.core, call_id)) {
             Ok(()) => Ok(call_id),
             Err(error) => {
-                self.answers.release(call_id);
+                self.calls.release(call_id);
                 Err(error)
             }
         }
@@ -399,7 +399,7 @@ impl Client {
 
     /// Discards the outcome of a request.
     fn ignore(&mut self, call_id: CallId) {
-        self.answers.ignore(call_id);
+        self.calls.ignore(call_id);
     }
 
     /// Frees pending calls and buffers that users of the client have dropped.
@@ -407,7 +407,7 @@ impl Client {
     pub(crate) fn release_dropped(&mut self) {
         for dropped in self.dropped.take() {
             match dropped {
-                Dropped::Call(call_id) => self.answers.ignore(call_id),
+                Dropped::Call(call_id) => self.calls.ignore(call_id),
                 Dropped::Buffer(number) => {
                     // If this fails, the connection is lost, and the buffer is not granted on the next one.
                     let _ = self.core.unregister(number);
@@ -428,7 +428,7 @@ impl Client {
     /// them while this client does not poll, and the next call may come much later: so it waits for their answers, up to
     /// [`DISCARD_LIMIT`].
     pub(crate) fn discard(&mut self, call_ids: &mut dyn Iterator<Item = CallId>) {
-        let any = call_ids.map(|call_id| self.answers.ignore(call_id)).count() > 0;
+        let any = call_ids.map(|call_id| self.calls.ignore(call_id)).count() > 0;
         self.close_dropped();
         let mut deadline = Deadline::new(DISCARD_LIMIT);
         while any
@@ -436,8 +436,8 @@ impl Client {
             && !self.core.is_idle()
             && !deadline.remaining().is_zero()
         {
-            let Client { core, answers, .. } = self;
-            core.wait(deadline.remaining(), |call_id, outcome| answers.complete(call_id, outcome));
+            let Client { core, calls, .. } = self;
+            core.wait(deadline.remaining(), |call_id, outcome| calls.complete(call_id, outcome));
         }
     }
 
@@ -491,7 +491,7 @@ impl Client {
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
     ) -> Result<ReceivedAnswer, Error> {
-        let outcome = match self.answers.take(call_id) {
+        let outcome = match self.calls.take(call_id) {
             Some(outcome) => outcome,
             None => {
                 self.wait_for(call_id, deadline, operation).inspect_err(|_| self.ignore(call_id))?
@@ -510,7 +510,7 @@ impl Client {
         let mut waited = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
         self.poll_briefly();
         loop {
-            if let Some(outcome) = self.answers.take(call_id) {
+            if let Some(outcome) = self.calls.take(call_id) {
                 return Ok(outcome);
             }
             waited?;
@@ -521,9 +521,9 @@ impl Client {
     /// Takes answers that arrive within a few microseconds, without reading the clock.
     #[inline]
     fn poll_briefly(&mut self) {
-        let Client { core, answers, .. } = self;
-        if !answers.any_ready() {
-            core.poll_briefly(|call_id, outcome| answers.complete(call_id, outcome));
+        let Client { core, calls, .. } = self;
+        if !calls.any_ready() {
+            core.poll_briefly(|call_id, outcome| calls.complete(call_id, outcome));
         }
     }
 
@@ -544,8 +544,8 @@ impl Client {
         if left.is_zero() {
             return Err(results::too_late(deadline.limit(), operation));
         }
-        let Client { core, answers, .. } = self;
-        core.wait(left, |call_id, outcome| answers.complete(call_id, outcome));
+        let Client { core, calls, .. } = self;
+        core.wait(left, |call_id, outcome| calls.complete(call_id, outcome));
         Ok(())
     }
 }

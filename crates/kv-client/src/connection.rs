@@ -15,7 +15,7 @@ use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{RequestOutcome, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
-use crate::next_batch::Outbox;
+use crate::next_batch::NextBatch;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
@@ -138,30 +138,30 @@ impl Connection {
     }
 
     /// Sends a batch.
-    pub(crate) fn send_batch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+    pub(crate) fn send_batch(&mut self, next_batch: &mut NextBatch) -> Result<(), Error> {
         if self.batches.is_empty() {
             self.poll_after_pause()?;
         }
-        let message = BatchHead::LENGTH + outbox.bytes.len();
+        let message = BatchHead::LENGTH + next_batch.bytes.len();
         // Values that are read in place begin at cache lines.
         let in_place = self.in_place || self.try_reading_in_place();
-        let padding = if in_place { (outbox.requests.len() + 1) * CACHE_LINE } else { 0 };
-        let answers = outbox.requests.len() * Answer::LENGTH + outbox.inline_bytes + padding;
+        let padding = if in_place { (next_batch.requests.len() + 1) * CACHE_LINE } else { 0 };
+        let answers = next_batch.requests.len() * Answer::LENGTH + next_batch.inline_bytes + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
         let capacity = lease.len() - begins;
         let tag = self.batches.next_tag();
         let head = BatchHead {
             in_place,
-            count: outbox.requests.len() as u16,
+            count: next_batch.requests.len() as u16,
             tag,
             at: (lease.offset() + begins) as u64,
             capacity: capacity as u64,
         };
         let memory = self.receive_buffer.memory();
         memory.write(lease.offset(), &head.to_bytes());
-        memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
-        let requests = outbox.empty(self.batches.spare_requests());
+        memory.write(lease.offset() + BatchHead::LENGTH, &next_batch.bytes);
+        let requests = next_batch.empty(self.batches.spare_requests());
         let batch = PendingBatch::new(lease, message, requests);
         match self.slots.announce(&self.receive_buffer, tag, &batch) {
             Announced::Polled => {}

@@ -15,7 +15,7 @@ use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{RequestOutcome, Outcome, PendingBatches};
-use crate::next_batch::Outbox;
+use crate::next_batch::NextBatch;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
 use crate::settings::Settings;
@@ -26,7 +26,7 @@ pub(crate) struct ClientCore {
     endpoint: Endpoint,
     receive_buffer: Arc<ReceiveBuffer>,
     connection: Option<Connection>,
-    outbox: Outbox,
+    next_batch: NextBatch,
     /// A lost connection that is not closed yet, since closing may take a moment.
     lost_connection: Option<Connection>,
     /// Batches in flight when the last connection was lost.
@@ -67,7 +67,7 @@ impl ClientCore {
             receive_buffer,
             connection: None,
             lost_connection: None,
-            outbox: Outbox::default(),
+            next_batch: NextBatch::default(),
             unanswered: PendingBatches::default(),
             unreported: Vec::new(),
             session: None,
@@ -143,14 +143,14 @@ impl ClientCore {
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
         let Some(limits) = self.limits().copied() else { return Err(self.not_connected()) };
-        if !self.outbox.fits(request, &limits) {
+        if !self.next_batch.fits(request, &limits) {
             self.send()?;
-            if !self.outbox.fits(request, &limits) {
+            if !self.next_batch.fits(request, &limits) {
                 let text = "send to the store: the request is longer than the store accepts";
                 return Err(Error::new(ErrorKind::TooLong, text));
             }
         }
-        self.outbox.push(call_id, request, lease.take());
+        self.next_batch.push(call_id, request, lease.take());
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl ClientCore {
     }
 
     fn send(&mut self) -> Result<(), Error> {
-        if self.outbox.is_empty() {
+        if self.next_batch.is_empty() {
             return Ok(());
         }
         let Some(connection) = &mut self.connection else { return Err(self.not_connected()) };
@@ -184,7 +184,7 @@ impl ClientCore {
                 "send to the store: its limit of batches in flight is reached — take answers first";
             return Err(Error::new(ErrorKind::Busy, text));
         }
-        let sent = connection.send_batch(&mut self.outbox);
+        let sent = connection.send_batch(&mut self.next_batch);
         if let Err(error) = &sent
             && error.kind() == ErrorKind::Unavailable
         {
@@ -240,7 +240,7 @@ impl ClientCore {
     /// The connection is lost; batches in flight wait for the next one.
     fn lose(&mut self, error: Error) {
         self.lost_connection = self.connection.take();
-        self.outbox.detach_handles();
+        self.next_batch.detach_handles();
         self.lost = Some(error);
         // The next attempt begins with another server.
         self.server += 1;
@@ -365,7 +365,7 @@ impl ClientCore {
 
     /// Whether requests wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.outbox.is_empty()
+        !self.next_batch.is_empty()
     }
 
     /// Whether no request is in flight that could free a part of the receive buffer.
@@ -378,7 +378,7 @@ impl ClientCore {
 
     /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
-        let requests = self.outbox.empty(Vec::new()).into_iter();
+        let requests = self.next_batch.empty(Vec::new()).into_iter();
         self.unreported
             .extend(requests.map(|request| RequestOutcome { call_id: request.call_id, outcome: Outcome::Unsent }));
     }

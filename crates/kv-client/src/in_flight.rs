@@ -333,20 +333,20 @@ mod tests {
     use kv_proto::wire::{Message, Place};
 
     use super::*;
-    use crate::next_batch::Outbox;
+    use crate::next_batch::NextBatch;
     use crate::receive_buffer::tests::receive_buffer;
 
     /// A batch with these requests, as if it had been sent.
     fn sent(requests: &[Request<'_>]) -> PendingBatches {
-        let mut outbox = Outbox::default();
-        requests.iter().for_each(|request| outbox.push(CallId::NONE, request, None));
+        let mut next_batch = NextBatch::default();
+        requests.iter().for_each(|request| next_batch.push(CallId::NONE, request, None));
         let count = requests.len() as u16;
         let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
-        let message = [&head.to_bytes()[..], &outbox.bytes].concat();
+        let message = [&head.to_bytes()[..], &next_batch.bytes].concat();
         let lease = receive_buffer(1 << 16).lease(1 << 13).unwrap();
         lease.receive_buffer().memory().write(lease.offset(), &message);
         let mut batches = PendingBatches::default();
-        batches.insert(0, PendingBatch::new(lease, message.len(), outbox.empty(Vec::new())));
+        batches.insert(0, PendingBatch::new(lease, message.len(), next_batch.empty(Vec::new())));
         batches
     }
 

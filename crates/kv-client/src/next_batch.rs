@@ -7,7 +7,7 @@ use crate::receive_buffer::Lease;
 
 /// The encoded requests of the next batch.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub(crate) struct NextBatch {
     pub(crate) bytes: Vec<u8>,
     pub(crate) requests: Vec<PendingRequest>,
     /// The maximum bytes after their answers.
@@ -28,7 +28,7 @@ pub(crate) struct PendingRequest {
     pub(crate) _lease: Option<Lease>,
 }
 
-impl Outbox {
+impl NextBatch {
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
@@ -92,11 +92,11 @@ mod tests {
 
     /// How many of these requests one batch takes.
     fn batch(request: &Request<'_>, limits: &Limits) -> usize {
-        let mut outbox = Outbox::default();
-        while outbox.fits(request, limits) {
-            outbox.push(CallId::NONE, request, None);
+        let mut next_batch = NextBatch::default();
+        while next_batch.fits(request, limits) {
+            next_batch.push(CallId::NONE, request, None);
         }
-        outbox.requests.len()
+        next_batch.requests.len()
     }
 
     #[test]
@@ -125,10 +125,10 @@ mod tests {
 
     #[test]
     fn a_sent_batch_leaves_an_empty_one() {
-        let mut outbox = Outbox::default();
-        outbox.push(CallId::NONE, &get(100), None);
-        assert!(!outbox.is_empty() && outbox.inline_bytes == 100);
-        assert_eq!(outbox.empty(Vec::new()).len(), 1);
-        assert!(outbox.is_empty() && outbox.inline_bytes == 0 && outbox.bytes.is_empty());
+        let mut next_batch = NextBatch::default();
+        next_batch.push(CallId::NONE, &get(100), None);
+        assert!(!next_batch.is_empty() && next_batch.inline_bytes == 100);
+        assert_eq!(next_batch.empty(Vec::new()).len(), 1);
+        assert!(next_batch.is_empty() && next_batch.inline_bytes == 0 && next_batch.bytes.is_empty());
     }
 }
