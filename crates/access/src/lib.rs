@@ -5,7 +5,7 @@
 //! names of identities, tokens or names of certificates.
 //!
 //! Start at [`Access`]. [`files`] reads keys, tokens and certificates, [`passwords`] compares names and passwords. A [`Scope`]
-//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a denial. [`Connections`]
+//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a refusal. [`Connections`]
 //! are those of one listener, and their limit.
 
 mod connections;

@@ -76,8 +76,8 @@ pub struct Counts {
     pub protocol_errors: AtomicU64,
     /// Read handles and staged values that were closed because they were idle.
     pub idle_closed: AtomicU64,
-    /// Batches rejected because the store was shutting down.
-    pub rejected: AtomicU64,
+    /// Batches refused because the store was shutting down.
+    pub refused: AtomicU64,
 }
 
 impl Engine {

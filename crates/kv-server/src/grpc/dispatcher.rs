@@ -43,7 +43,7 @@ pub(super) struct Dispatcher {
     tls: Option<Arc<Tls>>,
     idle: Duration,
     counts: Arc<Counts>,
-    /// Draining: new calls are rejected.
+    /// Draining: new calls are refused.
     closing: AtomicBool,
 }
 
@@ -177,7 +177,7 @@ impl Dispatcher {
         }
     }
 
-    /// Rejects new calls, and reports that to the health service.
+    /// Refuses new calls, and reports that to the health service.
     pub(super) async fn close(&self) {
         self.closing.store(true, Relaxed);
         for service in [kv_proto::SERVICE, ""] {

@@ -80,7 +80,7 @@ impl Grpc {
         let (sender, counts) = (self.sender.clone(), self.counts.clone());
         Arc::new(move |socket| {
             if sender.try_send(socket).is_err() {
-                counts.open_connections().reject();
+                counts.open_connections().count_refused();
             }
         })
     }
@@ -95,7 +95,7 @@ impl Grpc {
         self.service.sessions()
     }
 
-    /// Serves until `Phase::Stopping`. From `Phase::Draining` on it rejects new calls, reports that as its health, and lets
+    /// Serves until `Phase::Stopping`. From `Phase::Draining` on it refuses new calls, reports that as its health, and lets
     /// calls in flight finish; `drained` is notified when they have.
     pub async fn serve(self, mut phase: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
         let (mut ended, mut drained) = (phase.clone(), Some(drained));

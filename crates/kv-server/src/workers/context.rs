@@ -40,7 +40,7 @@ pub(crate) struct WorkerContext {
     pub(crate) disk_requests: usize,
     /// The number of connections with in-place reads.
     pub(crate) with_pinned_reads: usize,
-    /// The store is shutting down: requests in flight are finished, new ones rejected.
+    /// The store is shutting down: requests in flight are finished, new ones refused.
     pub(crate) closing: bool,
 }
 

@@ -34,7 +34,7 @@ pub(crate) struct Shared {
     /// The number of spinning workers, and its limit.
     spinning: AtomicUsize,
     max_spinning: usize,
-    /// Draining: requests in flight are finished, new ones rejected.
+    /// Draining: requests in flight are finished, new ones refused.
     closing: AtomicBool,
     stopping: AtomicBool,
     closing_links: Mutex<Sender<(Link, InPlaceReads)>>,
@@ -113,7 +113,7 @@ impl WorkerPool {
         WorkerPoolHandle { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// Drains the pool: finishes requests in flight, rejects new ones, and closes each connection that has been quiet for a
+    /// Drains the pool: finishes requests in flight, refuses new ones, and closes each connection that has been quiet for a
     /// moment. Waits up to a limit; returns the number of connections left.
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;

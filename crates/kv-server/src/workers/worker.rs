@@ -155,7 +155,7 @@ impl Worker {
     }
 
     /// While the store is shutting down: closes connections that have been quiet for a moment. Requests before
-    /// that are rejected.
+    /// that are refused.
     fn close_quiet(&mut self) {
         let now = Instant::now();
         if !self.context.closing || now.duration_since(self.last_close) < CLOSE_INTERVAL {

@@ -125,7 +125,7 @@ async fn silent_connections_are_evicted_for_callers() {
     while server.client().await.put(put("k", "v")).await.is_err() {
         assert!(Instant::now() < limit, "no caller is accepted");
     }
-    assert!(server.counts.connections() > 1 && server.counts.rejected() > 0);
+    assert!(server.counts.connections() > 1 && server.counts.refused() > 0);
 }
 
 #[tokio::test]

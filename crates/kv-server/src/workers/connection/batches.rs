@@ -63,7 +63,7 @@ impl Connection {
         let Some(client) = self.peer.client() else { return Ok(()) };
         self.check_head(client, &batch.head)?;
         if context.closing && !is_continuation(&batch, &client.session) {
-            self.reject(batch.head, completion_flag, context);
+            self.refuse(batch.head, completion_flag, context);
             return Ok(());
         }
         let in_place = batch.head.in_place
@@ -106,8 +106,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Rejects a batch, because the store is shutting down: none of its requests was or will be executed.
-    fn reject(
+    /// Refuses a batch, because the store is shutting down: none of its requests was or will be executed.
+    fn refuse(
         &mut self,
         head: BatchHead,
         completion_flag: Option<u64>,
@@ -116,7 +116,7 @@ impl Connection {
         let mut batch_answers = context.batch_answers();
         batch_answers.begin(head, completion_flag, false);
         batch_answers.answers.resize(head.count.into(), Answer::new(Status::Closing));
-        crate::engine::add(&context.engine.counts.rejected, 1);
+        crate::engine::add(&context.engine.counts.refused, 1);
         self.reply(batch_answers, context);
     }
 
