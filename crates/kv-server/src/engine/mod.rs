@@ -83,7 +83,7 @@ pub struct Counts {
 impl Engine {
     /// Allocates the memory, without touching it: see [`Engine::pool`]. Every client may do everything.
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
-        Engine::with_access(settings, Access::open())
+        Engine::with_access(settings, Access::allow_all())
     }
 
     /// The same, with access control.

@@ -39,7 +39,7 @@ pub(super) async fn put(
         RetryableStart::New(write) => write,
         RetryableStart::Done(answer) => return status::put(&answer),
     };
-    permissions.write(key).map_err(status::denied)?;
+    permissions.check_write(key).map_err(status::denied)?;
     let staged = stage(engine, caller.share(), value.len() as u64)?;
     fill(engine, &staged, 0, &value).await;
     let kind = WriteKind::Put { staged, ttl: ttl_ms };
@@ -84,7 +84,7 @@ pub(super) async fn write(
         RetryableStart::New(write) => write,
         RetryableStart::Done(answer) => return status::put(&answer),
     };
-    permissions.write(key).map_err(status::denied)?;
+    permissions.check_write(key).map_err(status::denied)?;
     check_condition(engine, key, condition).await?;
     let staged = stage(engine, caller.share(), length)?;
     let mut received = 0;
@@ -116,7 +116,7 @@ pub(super) async fn delete(
     let condition = Condition::of_version(if_version)?;
     match RetryableWrite::begin(sessions, permissions, write_id)? {
         RetryableStart::New(write) => {
-            permissions.write(key.as_bytes()).map_err(status::denied)?;
+            permissions.check_write(key.as_bytes()).map_err(status::denied)?;
             let answer = execute(engine, key.as_bytes(), WriteKind::Delete, condition, write).await;
             status::delete(&answer)
         }

@@ -42,7 +42,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
 
 impl TestServer {
     pub(crate) fn open(settings: &Settings) -> Self {
-        TestServer::open_for(settings, Access::open())
+        TestServer::open_for(settings, Access::allow_all())
     }
 
     /// With access control.

@@ -229,7 +229,7 @@ impl DiskWriter for FaultyDisk {
 fn with_faults(settings: &Settings) -> (TestServer, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let injected = faults.clone();
-    let engine = Engine::with_disk_writer(settings, access::Access::open(), |disk| {
+    let engine = Engine::with_disk_writer(settings, access::Access::allow_all(), |disk| {
         Box::new(FaultyDisk { disk, faults: injected })
     })
     .unwrap();

@@ -43,7 +43,7 @@ pub(crate) fn over(transport: Transport) -> link::Settings {
 
 impl TestServer {
     pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
-        TestServer::open_for(settings, links, Access::open())
+        TestServer::open_for(settings, links, Access::allow_all())
     }
 
     /// With access control.

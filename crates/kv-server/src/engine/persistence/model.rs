@@ -316,7 +316,7 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Comm
         state.runs
     };
     (
-        Engine::for_run(&settings, access::Access::open(), None, run).unwrap(),
+        Engine::for_run(&settings, access::Access::allow_all(), None, run).unwrap(),
         Arc::default(),
         committer,
     )

@@ -85,17 +85,17 @@ impl Client {
         }
         let permissions = &self.permissions;
         let checked = match request {
-            Request::Get { key, .. } | Request::Stat { key } => permissions.read(key),
+            Request::Get { key, .. } | Request::Stat { key } => permissions.check_read(key),
             // A repeated write that was executed before does not count again.
             Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
                 if self.session.has_write(*sequence) =>
             {
-                permissions.finish(key)
+                permissions.check_write_scope(key)
             }
-            Request::Put { key, .. } | Request::Delete { key, .. } => permissions.write(key),
-            Request::Begin { .. } => permissions.begin(),
-            Request::Commit { key, .. } => permissions.finish(key),
-            Request::List { prefix, .. } => permissions.list(prefix),
+            Request::Put { key, .. } | Request::Delete { key, .. } => permissions.check_write(key),
+            Request::Begin { .. } => permissions.check_begin(),
+            Request::Commit { key, .. } => permissions.check_write_scope(key),
+            Request::List { prefix, .. } => permissions.check_list(prefix),
             Request::Read { .. } | Request::Chunk { .. } | Request::Close { .. } => Ok(()),
         };
         checked.map_err(|refused| match refused {
