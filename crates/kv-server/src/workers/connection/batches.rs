@@ -5,7 +5,7 @@ use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
 use super::batch_answers::BatchAnswers;
 use super::client::{Client, reaches};
-use super::closing::is_continuation;
+use super::draining::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
 use super::preloaded::Preloaded;
 use super::put_reads::{AnswerIndex, NextStep};

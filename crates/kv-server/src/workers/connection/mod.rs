@@ -18,7 +18,7 @@ mod batch_answers;
 mod batch_limits;
 mod batches;
 mod client;
-mod closing;
+mod draining;
 mod completion_id;
 mod control_block_poller;
 mod control_messages;
