@@ -43,8 +43,8 @@ pub(super) struct Dispatcher {
     tls: Option<Arc<Tls>>,
     idle: Duration,
     counts: Arc<Counts>,
-    /// Draining: new calls are refused.
-    closing: AtomicBool,
+    /// New calls are refused.
+    draining: AtomicBool,
 }
 
 /// The handler of one service.
@@ -86,7 +86,7 @@ impl Dispatcher {
             tls,
             idle,
             counts,
-            closing: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -114,7 +114,7 @@ impl Dispatcher {
                 self.access.refusals().count(Refused::NoCredentials);
                 (status::tls_required().into_http(), None)
             }
-            true if self.closing.load(Relaxed) => self.refuse(status::shutting_down()),
+            true if self.draining.load(Relaxed) => self.refuse(status::shutting_down()),
             true => self.call_store(request, credentials).await,
             false => (self.call_other(request).await, None),
         };
@@ -179,7 +179,7 @@ impl Dispatcher {
 
     /// Refuses new calls, and reports that to the health service.
     pub(super) async fn close(&self) {
-        self.closing.store(true, Relaxed);
+        self.draining.store(true, Relaxed);
         for service in [kv_proto::SERVICE, ""] {
             self.health.set_service_status(service, ServingStatus::NotServing).await;
         }

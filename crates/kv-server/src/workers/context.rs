@@ -40,8 +40,8 @@ pub(crate) struct WorkerContext {
     pub(crate) disk_requests: usize,
     /// The number of connections with in-place reads.
     pub(crate) with_pinned_reads: usize,
-    /// The store is shutting down: requests in flight are finished, new ones refused.
-    pub(crate) closing: bool,
+    /// Requests in flight are finished, new ones refused.
+    pub(crate) draining: bool,
 }
 
 /// Counters since they were last published.
@@ -79,7 +79,7 @@ impl WorkerContext {
             polled_control_blocks: 0,
             disk_requests: 0,
             with_pinned_reads: 0,
-            closing: false,
+            draining: false,
         })
     }
 

@@ -34,10 +34,11 @@ pub(crate) struct Shared {
     /// The number of spinning workers, and its limit.
     spinning: AtomicUsize,
     max_spinning: usize,
-    /// Draining: requests in flight are finished, new ones refused.
-    closing: AtomicBool,
+    /// Requests in flight are finished, new ones refused.
+    draining: AtomicBool,
     stopping: AtomicBool,
-    closing_links: Mutex<Sender<(Link, InPlaceReads)>>,
+    /// Ended links, for the thread that destroys them.
+    links_to_close: Mutex<Sender<(Link, InPlaceReads)>>,
 }
 
 /// One worker, as seen by other threads.
@@ -63,15 +64,15 @@ impl WorkerPool {
         let slots = (0..workers.max(1)).map(|_| WorkerSlot::new()).collect::<Result<Vec<_>, _>>();
         let slots = slots.map_err(|error| system(error.into()))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (closing_links, to_close) = channel();
+        let (links_to_close, to_close) = channel();
         let shared = Arc::new(Shared {
             slots,
             spinning: AtomicUsize::new(0),
             // Clients on this machine spin too.
             max_spinning: (cores / 2).max(1),
-            closing: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            closing_links: Mutex::new(closing_links),
+            links_to_close: Mutex::new(links_to_close),
         });
         let mut threads = Vec::new();
         let reaper = std::thread::Builder::new().name("wirelane-ended".to_owned());
@@ -117,7 +118,7 @@ impl WorkerPool {
     /// moment. Waits up to a limit; returns the number of connections left.
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
-        self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.draining.store(true, Ordering::SeqCst);
         self.shared.slots.iter().for_each(WorkerSlot::wake);
         loop {
             let left = self.handle().connections();
@@ -192,8 +193,8 @@ impl Shared {
         self.slots[number].wakeup.fd()
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::SeqCst)
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -246,7 +247,7 @@ impl Shared {
 
     pub(crate) fn close_later(&self, link: (Link, InPlaceReads)) {
         // If the reaper has ended, the link is destroyed here.
-        let _ = lock(&self.closing_links).send(link);
+        let _ = lock(&self.links_to_close).send(link);
     }
 
     /// Whether this worker may spin: limited, so that each has a CPU.

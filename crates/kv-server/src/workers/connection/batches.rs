@@ -62,7 +62,7 @@ impl Connection {
         }
         let Some(client) = self.peer.client() else { return Ok(()) };
         self.check_head(client, &batch.head)?;
-        if context.closing && !is_continuation(&batch, &client.session) {
+        if context.draining && !is_continuation(&batch, &client.session) {
             self.refuse(batch.head, completion_flag, context);
             return Ok(());
         }

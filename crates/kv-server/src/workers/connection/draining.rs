@@ -1,4 +1,4 @@
-//! The batches that a store still serves while it shuts down.
+//! The batches that a store still serves while it drains.
 
 use kv_proto::wire::{Batch, Request};
 
