@@ -101,7 +101,7 @@ impl Access {
     }
 
     /// Replaces all identities, or none of them on an error. A caller whose scope or key has changed is disconnected at its next
-    /// request or review, and may connect again.
+    /// request, or when its connection is checked again, and may reconnect.
     pub fn replace(&self, identities: Vec<Identity>) -> Result<(), Error> {
         let keys =
             identities.iter().filter_map(|identity| identity.credential.key().cloned()).collect();

@@ -50,8 +50,8 @@ struct WorkerSlot {
     has_notifications: AtomicBool,
     connections: AtomicUsize,
     spins: AtomicBool,
-    /// Rights must be checked again.
-    reviews: AtomicBool,
+    /// The permissions of its connections must be checked again.
+    recheck_permissions: AtomicBool,
 }
 
 impl WorkerPool {
@@ -99,11 +99,11 @@ impl WorkerPool {
         slot.wake();
     }
 
-    /// Checks every client's rights again. A client whose rights have changed is disconnected immediately, not with its next
+    /// Checks every client's permissions again. A client whose permissions have changed is disconnected immediately, not with its next
     /// request: on this host it may have the pool mapped, and needs no request to read.
-    pub fn review(&self) {
+    pub fn recheck_permissions(&self) {
         for slot in &self.shared.slots {
-            slot.reviews.store(true, Ordering::SeqCst);
+            slot.recheck_permissions.store(true, Ordering::SeqCst);
             slot.wake();
         }
     }
@@ -179,7 +179,7 @@ impl WorkerSlot {
             has_notifications: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             spins: AtomicBool::new(false),
-            reviews: AtomicBool::new(false),
+            recheck_permissions: AtomicBool::new(false),
         })
     }
 
@@ -208,9 +208,9 @@ impl Shared {
         std::mem::take(&mut *lock(&slot.incoming))
     }
 
-    /// Whether this worker must check its connections' rights; resets the flag.
-    pub(crate) fn take_review(&self, number: usize) -> bool {
-        self.slots[number].reviews.swap(false, Ordering::SeqCst)
+    /// Whether this worker must check its connections' permissions; resets the flag.
+    pub(crate) fn take_recheck(&self, number: usize) -> bool {
+        self.slots[number].recheck_permissions.swap(false, Ordering::SeqCst)
     }
 
     /// Queues a notification for a connection; returns whether the worker must be woken: only for the first one until it

@@ -248,10 +248,10 @@ impl Worker {
             }
         }
         self.context.draining = self.shared.is_draining();
-        if self.shared.take_review(self.number) {
+        if self.shared.take_recheck(self.number) {
             let connections = self.connections.iter_mut();
             let closed = connections
-                .filter_map(|(row, served)| (!served.connection.renew_rights()).then_some(row));
+                .filter_map(|(row, served)| (!served.connection.renew_permissions()).then_some(row));
             let closed: Vec<u32> = closed.collect();
             closed.into_iter().for_each(|row| self.mark_hot(row));
         }

@@ -75,7 +75,7 @@ impl TestServer {
                 }
                 let now = access.generation();
                 if std::mem::replace(&mut generation, now) != now {
-                    workers.review();
+                    workers.recheck_permissions();
                 }
                 counted.store(workers.handle().connections(), Ordering::SeqCst);
             }

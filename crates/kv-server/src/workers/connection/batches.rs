@@ -57,7 +57,7 @@ impl Connection {
         mut preloaded: Option<Preloaded>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if !self.renew_rights() {
+        if !self.renew_permissions() {
             return Ok(());
         }
         let Some(client) = self.peer.client() else { return Ok(()) };

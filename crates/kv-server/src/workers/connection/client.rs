@@ -62,7 +62,7 @@ impl Client {
         self.in_place
     }
 
-    /// Renews its rights if the rules were changed; `false`: its own rights are different.
+    /// Renews its permissions if the rules were changed; `false`: its own ones are different.
     #[inline]
     pub(super) fn renew(&mut self) -> bool {
         if !self.permissions.is_stale() {

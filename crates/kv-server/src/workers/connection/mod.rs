@@ -168,10 +168,10 @@ impl Connection {
         Some(if self.replies.has_values() { CLOSE_AFTER_SENDING } else { CLOSE_AFTER_QUIET })
     }
 
-    /// Renews the peer's rights if the rules were changed; if its own rights are different, closes the connection, so
-    /// that nothing with the old rights is left, and returns `false`.
+    /// Renews the peer's permissions if the rules were changed; if its own ones are different, closes the connection, so
+    /// that nothing with the old permissions is left, and returns `false`.
     #[inline]
-    pub(crate) fn renew_rights(&mut self) -> bool {
+    pub(crate) fn renew_permissions(&mut self) -> bool {
         if self.peer.client_mut().is_none_or(Client::renew) {
             return true;
         }
