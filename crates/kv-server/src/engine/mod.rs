@@ -352,17 +352,17 @@ impl Drop for PinnedValue {
     }
 }
 
-/// A reservation that is cancelled on drop, unless it was committed.
-pub struct StagedValue {
+/// Reserved memory for a value; it is cancelled on drop, unless it was committed.
+pub struct ReservedValue {
     engine: Arc<Engine>,
     reservation: Option<Reservation>,
     _claim: Option<Claim>,
 }
 
-impl StagedValue {
+impl ReservedValue {
     /// Takes ownership of a reservation, and of the quota that was claimed for it.
     pub(crate) fn new(engine: Arc<Engine>, reservation: Reservation, claim: Option<Claim>) -> Self {
-        StagedValue { engine, reservation: Some(reservation), _claim: claim }
+        ReservedValue { engine, reservation: Some(reservation), _claim: claim }
     }
 
     /// The reservation.
@@ -376,7 +376,7 @@ impl StagedValue {
     }
 }
 
-impl Drop for StagedValue {
+impl Drop for ReservedValue {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
             self.engine.store.cancel(reservation);

@@ -62,8 +62,8 @@ impl Engine {
     ) -> Answer {
         let Some(persistence) = self.persistence() else {
             return record(match (kind, Key::new(key)) {
-                (WriteKind::Put { staged, ttl }, _) => {
-                    self.commit(key, staged.take(), ttl, condition)
+                (WriteKind::Put { reserved, ttl }, _) => {
+                    self.commit(key, reserved.take(), ttl, condition)
                 }
                 (WriteKind::Delete, Ok(key)) => self.delete(key, condition, self.now()),
                 (WriteKind::Delete, Err(_)) => Answer::new(Status::Denied),

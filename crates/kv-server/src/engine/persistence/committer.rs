@@ -136,8 +136,8 @@ impl Committer {
         let mut written = HashMap::new();
         for write in writes {
             match write.kind {
-                WriteKind::Put { ref staged, .. }
-                    if staged.reservation().length() > CHUNK_BYTES as u64 =>
+                WriteKind::Put { ref reserved, .. }
+                    if reserved.reservation().length() > CHUNK_BYTES as u64 =>
                 {
                     let owner = engine.store.allocate_version();
                     self.long.push_back(LongWrite { write, owner, saved: 0 });
@@ -302,14 +302,14 @@ impl Committer {
         let decision = match (&write.kind, current) {
             (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
             (WriteKind::Delete, Some(version)) => Decision::Delete { version },
-            (WriteKind::Put { staged, .. }, _) => {
+            (WriteKind::Put { reserved, .. }, _) => {
                 let location = match owner {
                     Some(owner) => ValueLocation::Chunks { owner },
                     None => {
                         let (from, length) =
-                            (self.bytes.len(), staged.reservation().length() as usize);
+                            (self.bytes.len(), reserved.reservation().length() as usize);
                         self.bytes.resize(from + length, 0);
-                        let ranges = staged.reservation().ranges();
+                        let ranges = reserved.reservation().ranges();
                         engine.copy_out(&ranges, 0, &mut self.bytes[from..]);
                         ValueLocation::Round { from, to: from + length }
                     }
@@ -346,8 +346,8 @@ impl Committer {
     /// Copies the next chunks of the first long value.
     fn copy_chunks(&mut self, engine: &Engine) -> Vec<RoundChunk> {
         let Some(LongWrite { write, owner, saved }) = self.long.front() else { return Vec::new() };
-        let WriteKind::Put { staged, .. } = &write.kind else { return Vec::new() };
-        let (length, ranges) = (staged.reservation().length(), staged.reservation().ranges());
+        let WriteKind::Put { reserved, .. } = &write.kind else { return Vec::new() };
+        let (length, ranges) = (reserved.reservation().length(), reserved.reservation().ranges());
         let mut chunks = Vec::new();
         let mut offset = *saved;
         while offset < length && chunks.len() < MAX_ROUND_CHUNKS {
@@ -392,10 +392,10 @@ fn refusal(error: &kv_disk::Error) -> Status {
 impl Write {
     fn bytes(&self) -> usize {
         match &self.kind {
-            WriteKind::Put { staged, .. }
-                if staged.reservation().length() <= CHUNK_BYTES as u64 =>
+            WriteKind::Put { reserved, .. }
+                if reserved.reservation().length() <= CHUNK_BYTES as u64 =>
             {
-                staged.reservation().length() as usize
+                reserved.reservation().length() as usize
             }
             _ => 0,
         }
@@ -404,7 +404,7 @@ impl Write {
 
 impl LongWrite {
     fn is_complete(&self) -> bool {
-        matches!(&self.write.kind, WriteKind::Put { staged, .. } if staged.reservation().length() == self.saved)
+        matches!(&self.write.kind, WriteKind::Put { reserved, .. } if reserved.reservation().length() == self.saved)
     }
 }
 
@@ -429,13 +429,13 @@ impl CheckedWrite {
     fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
         let key = &self.write.key[..];
         match (&self.decision, &self.write.kind) {
-            (Decision::Put { version, location, .. }, WriteKind::Put { staged, ttl }) => {
+            (Decision::Put { version, location, .. }, WriteKind::Put { reserved, ttl }) => {
                 let body = match *location {
                     ValueLocation::Round { from, to } => Body::Inline(&bytes[from..to]),
                     ValueLocation::Chunks { owner } => Body::Chunks(owner),
                 };
                 let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
-                let (version, length) = (*version, staged.reservation().length());
+                let (version, length) = (*version, reserved.reservation().length());
                 Some(Change::Put { key, version, expires, length, body })
             }
             (Decision::Delete { .. }, _) => Some(Change::Delete { key }),
@@ -454,10 +454,10 @@ impl CheckedWrite {
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
         let answer = match (decision, kind) {
-            (Decision::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
-                let (length, expires) = (staged.reservation().length(), engine.expiry(ttl, now));
+            (Decision::Put { version, replaced, .. }, WriteKind::Put { reserved, ttl }) => {
+                let (length, expires) = (reserved.reservation().length(), engine.expiry(ttl, now));
                 // If the index is full the value is only on the disk, and is loaded when it is read.
-                let _ = engine.store.commit_version(key, staged.take(), version, expires, now);
+                let _ = engine.store.commit_version(key, reserved.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
             (Decision::Delete { version }, _) => {

@@ -9,7 +9,7 @@ use kv_proto::wire::Status;
 use kv_store::{Key, ReserveError};
 
 use super::{Load, LoadKind, LoadResult, PersistenceState, next};
-use crate::engine::{Engine, PinnedValue, StagedValue};
+use crate::engine::{Engine, PinnedValue, ReservedValue};
 
 /// Serves loads until the queue ends.
 pub(super) fn run(
@@ -67,10 +67,10 @@ pub(super) fn value(
             if let Some(pinned) = pin() {
                 return Some(pinned);
             }
-            let (staged, metadata) = value?;
+            let (reserved, metadata) = value?;
             let (expires, now) = (engine.timestamp_of(metadata.expires), engine.now());
             let committed =
-                engine.store.commit_version(key, staged.take(), metadata.version, expires, now);
+                engine.store.commit_version(key, reserved.take(), metadata.version, expires, now);
             committed.ok().and_then(|_| pin())
         });
         let current = committed.is_some();
@@ -112,7 +112,7 @@ fn metadata(
 /// Reserves memory in the pool for a value from the disk, and fills it.
 struct PoolSink<'e> {
     engine: &'e Arc<Engine>,
-    value: Option<(StagedValue, Metadata)>,
+    value: Option<(ReservedValue, Metadata)>,
     /// Why no memory could be reserved.
     refusal: Option<Status>,
 }
@@ -124,8 +124,8 @@ impl Sink for PoolSink<'_> {
         }
         match self.engine.store.reserve(metadata.length, self.engine.now()) {
             Ok(reservation) => {
-                let staged = StagedValue::new(self.engine.clone(), reservation, None);
-                self.value = Some((staged, *metadata));
+                let reserved = ReservedValue::new(self.engine.clone(), reservation, None);
+                self.value = Some((reserved, *metadata));
             }
             Err(ReserveError::TooLong { .. }) => self.refusal = Some(Status::TooLong),
             Err(ReserveError::Full { .. }) => self.refusal = Some(Status::Full),
@@ -134,8 +134,8 @@ impl Sink for PoolSink<'_> {
     }
 
     fn bytes(&mut self, offset: u64, bytes: &[u8]) {
-        if let Some((staged, _)) = &self.value {
-            self.engine.fill(staged.reservation(), offset, bytes);
+        if let Some((reserved, _)) = &self.value {
+            self.engine.fill(reserved.reservation(), offset, bytes);
         }
     }
 }

@@ -17,7 +17,7 @@ use kv_store::WhenFull;
 
 use super::committer::Committer;
 use super::{LoadResult, PersistenceState, Write, WriteKind, loader};
-use crate::engine::{Engine, Settings, StagedValue};
+use crate::engine::{Engine, Settings, ReservedValue};
 
 /// The content of the disk, which survives a crash.
 #[derive(Default, Clone)]
@@ -182,10 +182,10 @@ impl ModelTest {
                 true => WriteKind::Delete,
                 false => {
                     let length = if self.below(40) == 0 { CHUNK_BYTES + 1000 } else { 3000 };
-                    let Some(staged) = stage(&self.engine, &value(key, self.stamp, length)) else {
+                    let Some(reserved) = reserve(&self.engine, &value(key, self.stamp, length)) else {
                         continue;
                     };
-                    WriteKind::Put { staged, ttl: None }
+                    WriteKind::Put { reserved, ttl: None }
                 }
             };
             let received = answers.clone();
@@ -226,14 +226,14 @@ impl ModelTest {
                 (self.engine.clone(), self.state.clone(), self.committer.clone());
             self.stamp += 1;
             let stamp = self.stamp;
-            if let Some(staged) = stage(&engine, &value(key, stamp, 3000)) {
+            if let Some(reserved) = reserve(&engine, &value(key, stamp, 3000)) {
                 let answer = Arc::new(Mutex::new(None));
                 let received = answer.clone();
                 let done = Box::new(move |answer| {
                     *received.lock().unwrap() = Some(answer);
                     None
                 });
-                let kind = WriteKind::Put { staged, ttl: None };
+                let kind = WriteKind::Put { reserved, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), kind, condition, done };
                 let during_read =
@@ -330,10 +330,10 @@ fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-fn stage(engine: &Arc<Engine>, bytes: &[u8]) -> Option<StagedValue> {
+fn reserve(engine: &Arc<Engine>, bytes: &[u8]) -> Option<ReservedValue> {
     let reservation = engine.reserve(bytes.len() as u64).ok()?;
     engine.fill(&reservation, 0, bytes);
-    Some(StagedValue::new(engine.clone(), reservation, None))
+    Some(ReservedValue::new(engine.clone(), reservation, None))
 }
 
 fn run(seed: u64) {

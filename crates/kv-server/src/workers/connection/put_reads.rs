@@ -12,10 +12,10 @@ use kv_store::Ranges;
 
 use super::completion_id::CompletionId;
 use super::disk_requests::Submission;
-use super::handles::Staging;
+use super::handles::StagedValue;
 use crate::engine::persistence::WriteKind;
 use crate::engine::session::Session;
-use crate::engine::{StagedValue, subranges};
+use crate::engine::{ReservedValue, subranges};
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 
@@ -51,9 +51,9 @@ pub(super) struct PutReadPlan {
 /// What the bytes are for.
 pub(super) enum PutReadPurpose {
     /// A complete value.
-    Value(StagedValue, CommitParams),
+    Value(ReservedValue, CommitParams),
     /// A chunk of a staged value.
-    Chunk { staging: Arc<Staging>, offset: u64, length: u64 },
+    Chunk { staged: Arc<StagedValue>, offset: u64, length: u64 },
 }
 
 /// The parameters of a commit.
@@ -148,11 +148,11 @@ impl PutReadPurpose {
     /// Where in the pool the bytes go: ranges, offset and length.
     fn destination(&self) -> (Ranges, u64, u64) {
         match self {
-            PutReadPurpose::Value(staged, _) => {
-                (staged.reservation().ranges(), 0, staged.reservation().length())
+            PutReadPurpose::Value(reserved, _) => {
+                (reserved.reservation().ranges(), 0, reserved.reservation().length())
             }
-            PutReadPurpose::Chunk { staging, offset, length } => {
-                (staging.staged.reservation().ranges(), *offset, *length)
+            PutReadPurpose::Chunk { staged, offset, length } => {
+                (staged.reserved.reservation().ranges(), *offset, *length)
             }
         }
     }
@@ -172,14 +172,14 @@ impl CompletedPutRead {
     pub(super) fn finish(self, session: &Session, context: &WorkerContext) -> NextStep {
         let CompletedPutRead { target: AnswerIndex { index, .. }, failed, purpose } = self;
         NextStep::Answer(match (purpose, failed) {
-            (PutReadPurpose::Value(staged, params), false) => {
+            (PutReadPurpose::Value(reserved, params), false) => {
                 let CommitParams { key, ttl, condition, sequence } = params;
                 if context.engine.is_durable() {
-                    let kind = WriteKind::Put { staged, ttl };
+                    let kind = WriteKind::Put { reserved, ttl };
                     let submission = Submission { index, key, kind, condition, sequence };
                     return NextStep::Submit(submission);
                 }
-                let answer = context.engine.commit(&key, staged.take(), ttl, condition);
+                let answer = context.engine.commit(&key, reserved.take(), ttl, condition);
                 session.finish_write(sequence, answer);
                 answer
             }
@@ -187,8 +187,8 @@ impl CompletedPutRead {
                 session.cancel_write(params.sequence);
                 Answer::new(Status::Unreadable)
             }
-            (PutReadPurpose::Chunk { staging, offset, length }, false) => {
-                staging.cover(offset, length);
+            (PutReadPurpose::Chunk { staged, offset, length }, false) => {
+                staged.cover(offset, length);
                 Answer { length, ..Answer::new(Status::Ok) }
             }
             (PutReadPurpose::Chunk { .. }, true) => Answer::new(Status::Unreadable),
