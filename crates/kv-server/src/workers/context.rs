@@ -12,7 +12,7 @@ use crate::workers::connection::{BatchAnswers, ValueHold};
 use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveAreas};
-use crate::workers::send_buffers::{SendBuffers, Slot};
+use crate::workers::send_buffers::{SendBuffers, SendBuffer};
 
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
@@ -103,8 +103,8 @@ impl WorkerContext {
         &self.bytes
     }
 
-    /// Copies the encoded bytes into a slot.
-    pub(crate) fn fill_slot(&mut self) -> Option<Slot> {
+    /// Copies the encoded bytes into a send buffer.
+    pub(crate) fn fill_send_buffer(&mut self) -> Option<SendBuffer> {
         self.send_buffers.write(&self.bytes)
     }
 

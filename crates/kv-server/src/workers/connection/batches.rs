@@ -239,7 +239,7 @@ impl Connection {
             context.recycle_sent(batch_answers);
             return;
         }
-        let Some(slot) = context.fill_slot() else {
+        let Some(buffer) = context.fill_send_buffer() else {
             context.recycle(batch_answers);
             self.close("out of memory for an answer");
             return;
@@ -249,7 +249,7 @@ impl Connection {
         }
         let max_slices = self.link.caps().max_slices;
         let receive_buffer = client.receive_buffer();
-        self.replies.write(batch_answers, slot, receive_buffer, max_slices, &mut self.ops, context);
+        self.replies.write(batch_answers, buffer, receive_buffer, max_slices, &mut self.ops, context);
     }
 
     /// Handles the completion of a write of an answer.

@@ -95,7 +95,7 @@ impl Connection {
     /// announced there.
     pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
         let completed = self.poll(context, done);
-        self.send_deferred(context); // completions have freed slots for them
+        self.send_deferred(context); // completions have freed buffers for them
         let announced = self.check_slots(context);
         self.post(); // all of the above together
         completed | announced

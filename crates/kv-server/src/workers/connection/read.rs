@@ -12,7 +12,7 @@ use super::placement::{PinUntil, ReadRange};
 use super::serving::Serving;
 use crate::engine::persistence::LoadResult;
 use crate::engine::{Engine, PinnedValue};
-use crate::workers::send_buffers::MAX_SLOT_BYTES;
+use crate::workers::send_buffers::MAX_SEND_BUFFER_BYTES;
 
 /// A pinned value.
 enum Found {
@@ -158,7 +158,7 @@ impl Serving<'_> {
 /// How many keys a listing of this length may have, and how many bytes of keys: half of it is for the keys, half
 /// for their metadata.
 pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
-    let bytes = (length as usize).min(MAX_SLOT_BYTES / 4);
+    let bytes = (length as usize).min(MAX_SEND_BUFFER_BYTES / 4);
     (bytes >= MIN_LISTING_BYTES).then_some((bytes / 2 / Entry::OVERHEAD, bytes / 2))
 }
 
