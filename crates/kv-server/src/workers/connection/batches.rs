@@ -8,7 +8,7 @@ use super::client::{Client, reaches};
 use super::draining::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
 use super::preloaded::Preloaded;
-use super::put_reads::{AnswerIndex, NextStep};
+use super::put_fetches::{AnswerIndex, NextStep};
 use super::serving::{PendingWork, Serving};
 use super::{Connection, MAX_BATCHES};
 use crate::workers::context::WorkerContext;

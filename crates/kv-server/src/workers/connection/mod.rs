@@ -6,7 +6,7 @@
 //! - [`Peer`]: the peer and its role: a [`Client`] of the store, or of the measuring service (`measure.rs`)
 //! - [`Receives`]: the receives for its messages
 //! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
-//! - [`Pending`]: batches that wait for bytes of the client (`put_reads.rs`), or for the disk (`disk_requests.rs`)
+//! - [`Pending`]: batches that wait for bytes of the client (`put_fetches.rs`), or for the disk (`disk_requests.rs`)
 //! - [`ControlBlockPoller`]: the control block, by which a client on this host sends requests without messages
 //! - [`InPlaceReads`]: values that it reads in place
 //!
@@ -30,7 +30,7 @@ mod peer;
 mod pending;
 mod placement;
 mod preloaded;
-mod put_reads;
+mod put_fetches;
 mod read;
 mod receives;
 mod replies;

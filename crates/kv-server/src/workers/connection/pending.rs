@@ -6,7 +6,7 @@ use kv_proto::wire::Answer;
 
 use super::batch_answers::BatchAnswers;
 use super::disk_requests::DiskRequests;
-use super::put_reads::{AnswerIndex, PutReads};
+use super::put_fetches::{AnswerIndex, PutReads};
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 

@@ -8,7 +8,7 @@ use super::client::Client;
 use super::disk_requests::Submission;
 use super::placement::ReadRange;
 use super::preloaded::Preloaded;
-use super::put_reads::{CommitParams, PutReadPlan};
+use super::put_fetches::{CommitParams, PutReadPlan};
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
 

@@ -11,7 +11,7 @@ use super::answer_handle::AnswerHandle;
 use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::disk_requests::Submission;
 use super::handles::StagedValue;
-use super::put_reads::{CommitParams, PutReadPlan, PutReadPurpose};
+use super::put_fetches::{CommitParams, PutReadPlan, PutReadPurpose};
 use super::serving::Serving;
 use crate::engine::ReservedValue;
 use crate::engine::outcome::reserve_refused;
