@@ -131,7 +131,7 @@ impl Connection {
         let row = self.pending.insert(batch_answers, missing);
         let max_slices = self.link.caps().max_slices;
         for plan in pending.plans {
-            self.pending.put_reads.begin(row, plan, max_slices, &mut self.ops, context);
+            self.pending.put_fetches.begin(row, plan, max_slices, &mut self.ops, context);
         }
         for submission in pending.submissions {
             self.submit(row, submission, context);
@@ -150,13 +150,13 @@ impl Connection {
     }
 
     /// Handles the completion of a read of bytes that a client puts.
-    pub(super) fn put_read_completed(
+    pub(super) fn put_fetch_completed(
         &mut self,
         row: u32,
         completion: Completion,
         context: &mut WorkerContext,
     ) {
-        let completed = self.pending.put_reads.completed(row, completion, context);
+        let completed = self.pending.put_fetches.completed(row, completion, context);
         let (Some(completed), Some(session)) = (completed, self.peer.session()) else { return };
         let target = completed.target;
         match completed.finish(session, context) {

@@ -10,8 +10,8 @@ pub(super) enum CompletionId {
     Receive(u32),
     /// A write of the reply in this row.
     Reply(u32),
-    /// A read of put data, for the put read in this row.
-    PutRead(u32),
+    /// A read of put data, for the fetch in this row.
+    PutFetch(u32),
     /// The control message in this row.
     ControlMessage(u32),
     /// An operation on the control block.
@@ -39,7 +39,7 @@ impl CompletionId {
         match self {
             CompletionId::Receive(place) => RECEIVE | u64::from(place),
             CompletionId::Reply(row) => REPLY | u64::from(row),
-            CompletionId::PutRead(row) => PUT_READ | u64::from(row),
+            CompletionId::PutFetch(row) => PUT_FETCH | u64::from(row),
             CompletionId::ControlMessage(row) => CONTROL_MESSAGE | u64::from(row),
             CompletionId::ControlBlock(ControlBlockOp::Line) => CONTROL_BLOCK | LINE,
             CompletionId::ControlBlock(ControlBlockOp::LastLine) => CONTROL_BLOCK | LAST_LINE,
@@ -58,7 +58,7 @@ impl CompletionId {
         Some(match id & KIND {
             RECEIVE => CompletionId::Receive(row),
             REPLY => CompletionId::Reply(row),
-            PUT_READ => CompletionId::PutRead(row),
+            PUT_FETCH => CompletionId::PutFetch(row),
             CONTROL_MESSAGE => CompletionId::ControlMessage(row),
             CONTROL_BLOCK => CompletionId::ControlBlock(match id & OPERATION {
                 LINE => ControlBlockOp::Line,
@@ -76,7 +76,7 @@ impl CompletionId {
 const KIND: u64 = 0xff << 56;
 const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
-const PUT_READ: u64 = 3 << 56;
+const PUT_FETCH: u64 = 3 << 56;
 const CONTROL_MESSAGE: u64 = 4 << 56;
 const CONTROL_BLOCK: u64 = 5 << 56;
 
@@ -105,7 +105,7 @@ mod tests {
             [
                 CompletionId::Receive,
                 CompletionId::Reply,
-                CompletionId::PutRead,
+                CompletionId::PutFetch,
                 CompletionId::ControlMessage,
             ]
             .map(|kind| kind(row))

@@ -136,7 +136,7 @@ impl Connection {
     fn is_idle(&self) -> bool {
         self.ops.is_empty()
             && self.replies.is_idle()
-            && self.pending.put_reads.is_empty()
+            && self.pending.put_fetches.is_empty()
             && self.control_messages.is_empty()
     }
 
@@ -228,7 +228,7 @@ impl Connection {
             }
             CompletionId::Receive(place) => self.received(place, &completion, context),
             CompletionId::Reply(row) => self.replied(row, completion, context),
-            CompletionId::PutRead(row) => self.put_read_completed(row, completion, context),
+            CompletionId::PutFetch(row) => self.put_fetch_completed(row, completion, context),
             CompletionId::ControlMessage(row) => self.control_messages.completed(row, context),
         }
         true

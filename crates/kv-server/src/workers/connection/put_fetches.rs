@@ -1,6 +1,6 @@
 //! Reads of put data, from the client's memory directly into the pool.
 //!
-//! A put read owns the memory that its bytes are read into, until its last read is complete.
+//! A fetch owns the memory that its bytes are read into, until its last read is complete.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,17 +20,17 @@ use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]
-pub(super) struct PutReads {
-    in_flight: Slab<PutRead>,
+pub(super) struct PutFetches {
+    in_flight: Slab<PutFetch>,
 }
 
 /// The reads that get the bytes of one put from the client's memory.
-struct PutRead {
+struct PutFetch {
     target: AnswerIndex,
     /// The number of reads in flight.
     left: u32,
     failed: bool,
-    purpose: PutReadPurpose,
+    purpose: PutFetchPurpose,
 }
 
 /// An answer that a batch waits for: the batch, and the index of the answer.
@@ -41,15 +41,15 @@ pub(super) struct AnswerIndex {
 }
 
 /// What to read for a put, once its batch has its index in the table of pending ones.
-pub(super) struct PutReadPlan {
+pub(super) struct PutFetchPlan {
     pub(super) index: usize,
     pub(super) from: Window,
     pub(super) at: u64,
-    pub(super) purpose: PutReadPurpose,
+    pub(super) purpose: PutFetchPurpose,
 }
 
 /// What the bytes are for.
-pub(super) enum PutReadPurpose {
+pub(super) enum PutFetchPurpose {
     /// A complete value.
     Value(ReservedValue, CommitParams),
     /// A chunk of a staged value.
@@ -64,21 +64,21 @@ pub(super) struct CommitParams {
     pub(super) sequence: u64,
 }
 
-/// A completed put read.
-pub(super) struct CompletedPutRead {
+/// A completed fetch.
+pub(super) struct CompletedPutFetch {
     pub(super) target: AnswerIndex,
     failed: bool,
-    purpose: PutReadPurpose,
+    purpose: PutFetchPurpose,
 }
 
-/// What follows a put read.
+/// What follows a fetch.
 pub(super) enum NextStep {
     Answer(Answer),
     /// A write that is answered once it is durable.
     Submit(Submission),
 }
 
-impl PutReads {
+impl PutFetches {
     pub(super) fn is_empty(&self) -> bool {
         self.in_flight.len() == 0
     }
@@ -91,12 +91,12 @@ impl PutReads {
     pub(super) fn begin(
         &mut self,
         batch: u32,
-        plan: PutReadPlan,
+        plan: PutFetchPlan,
         max_slices: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        let PutReadPlan { index, from, mut at, purpose } = plan;
+        let PutFetchPlan { index, from, mut at, purpose } = plan;
         let first = ops.len();
         let (ranges, offset, length) = purpose.destination();
         let mut slices = context.spare.pop().unwrap_or_default();
@@ -118,61 +118,61 @@ impl PutReads {
         }
         let left = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
-        let row = self.in_flight.insert(PutRead { target, left, failed: false, purpose });
-        ops.iter_mut().skip(first).for_each(|op| op.op_id = CompletionId::PutRead(row).encode());
+        let row = self.in_flight.insert(PutFetch { target, left, failed: false, purpose });
+        ops.iter_mut().skip(first).for_each(|op| op.op_id = CompletionId::PutFetch(row).encode());
     }
 
-    /// Handles the completion of a read; returns the put read after its last one.
+    /// Handles the completion of a read; returns the fetch after its last one.
     pub(super) fn completed(
         &mut self,
         row: u32,
         completion: Completion,
         context: &mut WorkerContext,
-    ) -> Option<CompletedPutRead> {
+    ) -> Option<CompletedPutFetch> {
         if let Work::Read { into: Slices::Many(mut slices), .. } = completion.work {
             slices.clear();
             context.spare.push(slices);
         }
-        let put_read = self.in_flight.get_mut(row)?;
-        put_read.failed |= completion.outcome.is_err();
-        put_read.left -= 1;
-        if put_read.left > 0 {
+        let fetch = self.in_flight.get_mut(row)?;
+        fetch.failed |= completion.outcome.is_err();
+        fetch.left -= 1;
+        if fetch.left > 0 {
             return None;
         }
-        let PutRead { target, failed, purpose, .. } = self.in_flight.remove(row)?;
-        Some(CompletedPutRead { target, failed, purpose })
+        let PutFetch { target, failed, purpose, .. } = self.in_flight.remove(row)?;
+        Some(CompletedPutFetch { target, failed, purpose })
     }
 }
 
-impl PutReadPurpose {
+impl PutFetchPurpose {
     /// Where in the pool the bytes go: ranges, offset and length.
     fn destination(&self) -> (Ranges, u64, u64) {
         match self {
-            PutReadPurpose::Value(reserved, _) => {
+            PutFetchPurpose::Value(reserved, _) => {
                 (reserved.reservation().ranges(), 0, reserved.reservation().length())
             }
-            PutReadPurpose::Chunk { staged, offset, length } => {
+            PutFetchPurpose::Chunk { staged, offset, length } => {
                 (staged.reserved.reservation().ranges(), *offset, *length)
             }
         }
     }
 }
 
-impl PutReadPlan {
+impl PutFetchPlan {
     /// Cancels the plan: a write may be retried.
     pub(super) fn abandon(&self, session: &Session) {
-        if let PutReadPurpose::Value(_, params) = &self.purpose {
+        if let PutFetchPurpose::Value(_, params) = &self.purpose {
             session.cancel_write(params.sequence);
         }
     }
 }
 
-impl CompletedPutRead {
+impl CompletedPutFetch {
     /// Commits or records the bytes read.
     pub(super) fn finish(self, session: &Session, context: &WorkerContext) -> NextStep {
-        let CompletedPutRead { target: AnswerIndex { index, .. }, failed, purpose } = self;
+        let CompletedPutFetch { target: AnswerIndex { index, .. }, failed, purpose } = self;
         NextStep::Answer(match (purpose, failed) {
-            (PutReadPurpose::Value(reserved, params), false) => {
+            (PutFetchPurpose::Value(reserved, params), false) => {
                 let CommitParams { key, ttl, condition, sequence } = params;
                 if context.engine.is_durable() {
                     let kind = WriteKind::Put { reserved, ttl };
@@ -183,15 +183,15 @@ impl CompletedPutRead {
                 session.finish_write(sequence, answer);
                 answer
             }
-            (PutReadPurpose::Value(_, params), true) => {
+            (PutFetchPurpose::Value(_, params), true) => {
                 session.cancel_write(params.sequence);
                 Answer::new(Status::Unreadable)
             }
-            (PutReadPurpose::Chunk { staged, offset, length }, false) => {
+            (PutFetchPurpose::Chunk { staged, offset, length }, false) => {
                 staged.cover(offset, length);
                 Answer { length, ..Answer::new(Status::Ok) }
             }
-            (PutReadPurpose::Chunk { .. }, true) => Answer::new(Status::Unreadable),
+            (PutFetchPurpose::Chunk { .. }, true) => Answer::new(Status::Unreadable),
         })
     }
 }

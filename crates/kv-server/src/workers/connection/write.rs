@@ -11,7 +11,7 @@ use super::answer_handle::AnswerHandle;
 use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::disk_requests::Submission;
 use super::handles::StagedValue;
-use super::put_fetches::{CommitParams, PutReadPlan, PutReadPurpose};
+use super::put_fetches::{CommitParams, PutFetchPlan, PutFetchPurpose};
 use super::serving::Serving;
 use crate::engine::ReservedValue;
 use crate::engine::outcome::reserve_refused;
@@ -70,7 +70,7 @@ impl Serving<'_> {
         let busy = Answer::new(Status::Busy);
         let claim = match source {
             Source::Inline(_) if !self.is_durable() => None,
-            Source::Region { .. } if !self.batch_answers.limits.claim_put_read(length) => {
+            Source::Region { .. } if !self.batch_answers.limits.claim_put_fetch(length) => {
                 return Err(busy);
             }
             _ => Some(self.client.share.claim(length).ok_or(busy)?),
@@ -94,7 +94,7 @@ impl Serving<'_> {
             self.client.session.cancel_write(params.sequence);
             return Ok(Answer::new(Status::NoRegion));
         };
-        self.plan(from, at, length, PutReadPurpose::Value(reserved, params))
+        self.plan(from, at, length, PutFetchPurpose::Value(reserved, params))
     }
 
     pub(super) fn delete(&mut self, key: Key<'_>, condition: Condition, sequence: u64) -> Answer {
@@ -128,9 +128,9 @@ impl Serving<'_> {
         from: Window,
         at: u64,
         length: u64,
-        purpose: PutReadPurpose,
+        purpose: PutFetchPurpose,
     ) -> Result<Answer, &'static str> {
-        self.pending.plans.push(PutReadPlan {
+        self.pending.plans.push(PutFetchPlan {
             index: self.batch_answers.answers.len(),
             from,
             at,
@@ -202,7 +202,7 @@ impl Serving<'_> {
                 let Some(from) = self.client.reach(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
-                let purpose = PutReadPurpose::Chunk { staged, offset, length };
+                let purpose = PutFetchPurpose::Chunk { staged, offset, length };
                 return self.plan(from, at, length, purpose);
             }
         }
