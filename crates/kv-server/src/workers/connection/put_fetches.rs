@@ -27,8 +27,7 @@ pub(super) struct PutFetches {
 /// The reads that get the bytes of one put from the client's memory.
 struct PutFetch {
     target: AnswerIndex,
-    /// The number of reads in flight.
-    left: u32,
+    reads_in_flight: u32,
     failed: bool,
     purpose: PutFetchPurpose,
 }
@@ -116,9 +115,9 @@ impl PutFetches {
         } else {
             ops.push_back(Op::read(0, Slices::Many(slices), from.at(at)));
         }
-        let left = (ops.len() - first) as u32;
+        let reads_in_flight = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
-        let row = self.in_flight.insert(PutFetch { target, left, failed: false, purpose });
+        let row = self.in_flight.insert(PutFetch { target, reads_in_flight, failed: false, purpose });
         ops.iter_mut().skip(first).for_each(|op| op.op_id = CompletionId::PutFetch(row).encode());
     }
 
@@ -135,8 +134,8 @@ impl PutFetches {
         }
         let fetch = self.in_flight.get_mut(row)?;
         fetch.failed |= completion.outcome.is_err();
-        fetch.left -= 1;
-        if fetch.left > 0 {
+        fetch.reads_in_flight -= 1;
+        if fetch.reads_in_flight > 0 {
             return None;
         }
         let PutFetch { target, failed, purpose, .. } = self.in_flight.remove(row)?;

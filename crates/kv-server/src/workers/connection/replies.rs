@@ -25,8 +25,7 @@ pub(super) struct Replies {
 }
 
 struct Reply {
-    /// The number of writes in flight.
-    left: u32,
+    writes_in_flight: u32,
     buffer: SendBuffer,
     holds: Vec<ValueHold>,
     notification: ReplyNotification,
@@ -99,14 +98,14 @@ impl Replies {
         for (window, at, slices) in batch_answers.region_writes.drain(..) {
             write(ops, slices, &window, at, max_slices, context);
         }
-        let left = (ops.len() - first) as u32;
-        let data = ReplyImmediate { tag: batch_answers.head.tag, count: left };
+        let writes_in_flight = (ops.len() - first) as u32;
+        let data = ReplyImmediate { tag: batch_answers.head.tag, count: writes_in_flight };
         let (notification, immediate) = match batch_answers.completion_flag() {
             Some(flag) => (ReplyNotification::ToSet(flag), None),
             None => (ReplyNotification::Immediate, Some(data.to_immediate())),
         };
         let holds = batch_answers.take_holds();
-        let row = self.in_flight.insert(Reply { left, buffer, holds, notification });
+        let row = self.in_flight.insert(Reply { writes_in_flight, buffer, holds, notification });
         // The row and the number of writes are known only now.
         for op in ops.iter_mut().skip(first) {
             op.op_id = CompletionId::Reply(row).encode();
@@ -131,15 +130,15 @@ impl Replies {
             context.spare.push(slices);
         }
         let Some(reply) = self.in_flight.get_mut(row) else { return false };
-        reply.left -= 1;
-        if reply.left > 0 {
+        reply.writes_in_flight -= 1;
+        if reply.writes_in_flight > 0 {
             return false;
         }
         context.release(std::mem::take(&mut reply.holds));
         if let (ReplyNotification::ToSet(flag), Some(receive_buffer), Ok(_)) =
             (reply.notification, receive_buffer, completion.outcome)
         {
-            (reply.notification, reply.left) = (ReplyNotification::Setting, 1);
+            (reply.notification, reply.writes_in_flight) = (ReplyNotification::Setting, 1);
             let word = context.send_buffers.completion_flag(&reply.buffer, flag.sequence);
             let to = receive_buffer.at(flag.at);
             ops.push_back(Op::write(CompletionId::Reply(row).encode(), word, to));
