@@ -39,7 +39,7 @@ pub(crate) struct WorkerContext {
     /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
     /// The number of connections with in-place reads.
-    pub(crate) with_pinned_reads: usize,
+    pub(crate) with_in_place_reads: usize,
     /// Requests in flight are finished, new ones refused.
     pub(crate) draining: bool,
 }
@@ -78,7 +78,7 @@ impl WorkerContext {
             tally: Tally::default(),
             polled_control_blocks: 0,
             disk_requests: 0,
-            with_pinned_reads: 0,
+            with_in_place_reads: 0,
             draining: false,
         })
     }
@@ -130,7 +130,7 @@ impl WorkerContext {
 
     /// Recycles a batch that was not sent.
     pub(crate) fn recycle(&mut self, mut batch_answers: BatchAnswers) {
-        batch_answers.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
+        batch_answers.take_in_place_pins().for_each(|pin| self.engine.store.unpin(pin));
         self.release(batch_answers.take_holds());
         self.spare_batch_answers.push(batch_answers);
     }

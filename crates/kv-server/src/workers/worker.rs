@@ -111,7 +111,7 @@ impl Worker {
             if self.arm() {
                 self.shared.stop_spinning(self.number);
                 // Clients release in-place reads without a message.
-                let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY_INTERVAL);
+                let expiry = (self.context.with_in_place_reads > 0).then_some(EXPIRY_INTERVAL);
                 self.wait(if self.context.draining { Some(CLOSE_INTERVAL) } else { expiry });
                 self.close_quiet();
             }

@@ -127,7 +127,7 @@ impl BatchAnswers {
     }
 
     /// Takes the pins of values that would have been read in place.
-    pub(crate) fn take_pinned_reads(&mut self) -> impl Iterator<Item = Pin> {
+    pub(crate) fn take_in_place_pins(&mut self) -> impl Iterator<Item = Pin> {
         self.in_place.pins.drain(..)
     }
 

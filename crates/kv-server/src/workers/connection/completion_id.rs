@@ -37,7 +37,7 @@ impl CompletionId {
     #[inline]
     pub(super) fn encode(self) -> u64 {
         match self {
-            CompletionId::Receive(place) => RECEIVE | u64::from(place),
+            CompletionId::Receive(buffer) => RECEIVE | u64::from(buffer),
             CompletionId::Reply(row) => REPLY | u64::from(row),
             CompletionId::PutFetch(row) => PUT_FETCH | u64::from(row),
             CompletionId::ControlMessage(row) => CONTROL_MESSAGE | u64::from(row),

@@ -67,7 +67,7 @@ impl InPlaceReads {
         if batch_answers.in_place.pins.is_empty() {
             return;
         }
-        context.with_pinned_reads += usize::from(self.reads.is_empty());
+        context.with_in_place_reads += usize::from(self.reads.is_empty());
         let spare = self.spare.pop().unwrap_or_default();
         let pins = std::mem::replace(&mut batch_answers.in_place.pins, spare);
         let bytes = batch_answers.in_place.bytes;
@@ -89,13 +89,13 @@ impl InPlaceReads {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);
             self.unpin(area.read_consumed());
-            context.with_pinned_reads -= usize::from(self.reads.is_empty());
+            context.with_in_place_reads -= usize::from(self.reads.is_empty());
         }
     }
 
     /// Detaches them from the worker: they are released when the link is destroyed.
     pub(super) fn detach(self, context: &mut WorkerContext) -> Self {
-        context.with_pinned_reads -= usize::from(!self.reads.is_empty());
+        context.with_in_place_reads -= usize::from(!self.reads.is_empty());
         self
     }
 

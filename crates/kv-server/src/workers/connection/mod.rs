@@ -226,7 +226,7 @@ impl Connection {
             CompletionId::ControlBlock(op) => {
                 return self.control_block_completed(op, &completion, context);
             }
-            CompletionId::Receive(place) => self.received(place, &completion, context),
+            CompletionId::Receive(buffer) => self.received(buffer, &completion, context),
             CompletionId::Reply(row) => self.replied(row, completion, context),
             CompletionId::PutFetch(row) => self.put_fetch_completed(row, completion, context),
             CompletionId::ControlMessage(row) => self.control_messages.completed(row, context),
@@ -234,14 +234,14 @@ impl Connection {
         true
     }
 
-    fn received(&mut self, place: u32, completion: &Completion, context: &mut WorkerContext) {
+    fn received(&mut self, buffer: u32, completion: &Completion, context: &mut WorkerContext) {
         self.receives.completed();
         match completion.outcome {
             Ok(Done::Received { length, imm: None }) => {
                 let mut message = std::mem::take(&mut context.message);
                 message.resize(length, 0);
                 // Copied before it is parsed: over shared memory the client can still change it.
-                self.receives.area().read(place as usize, &mut message);
+                self.receives.area().read(buffer as usize, &mut message);
                 let handled = self.handle_message(&message, context);
                 context.message = message;
                 self.close_on_error(handled, context);
@@ -252,7 +252,7 @@ impl Connection {
             }
             Err(_) => return,
         }
-        self.receives.queue(place);
+        self.receives.queue(buffer);
     }
 
     fn handle_message(

@@ -100,8 +100,8 @@ impl PutFetches {
         let (ranges, offset, length) = purpose.destination();
         let mut slices = context.spare.pop().unwrap_or_default();
         let mut gathered = 0;
-        for (place, length) in subranges(&ranges, offset, length) {
-            slices.push(context.pool.slice(place as usize..(place + length) as usize));
+        for (start, length) in subranges(&ranges, offset, length) {
+            slices.push(context.pool.slice(start as usize..(start + length) as usize));
             gathered += length;
             if slices.len() == max_slices {
                 let full = Slices::Many(std::mem::take(&mut slices));
