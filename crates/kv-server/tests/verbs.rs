@@ -31,7 +31,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
         when_full: WhenFull::Evict,
         max_value: None,
         max_in_flight: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         data_dir: None,
     })
     .unwrap();

@@ -34,7 +34,7 @@ pub struct Settings {
     /// The limit of bytes of values that are being written; `None`: half of the memory.
     pub max_in_flight: Option<u64>,
     /// How long a read handle or a staged value may be idle.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// The directory for acknowledged writes; `None`: in-memory only.
     pub data_dir: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ pub struct Engine {
     /// The pool.
     memory: Memory,
     max_value: u64,
-    idle: Duration,
+    idle_timeout: Duration,
     started: Instant,
     epoch: u64,
     quota: Arc<Quota>,
@@ -134,7 +134,7 @@ impl Engine {
             store,
             max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
-            idle: settings.idle,
+            idle_timeout: settings.idle_timeout,
             started: Instant::now(),
             epoch,
             quota,
@@ -220,8 +220,8 @@ impl Engine {
     }
 
     /// How long a read handle or a staged value may be idle.
-    pub fn idle(&self) -> Duration {
-        self.idle
+    pub fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
     }
 
     /// The counters of the front ends.

@@ -73,8 +73,8 @@ pub(super) async fn write(
     caller: &AuthenticatedCaller,
     mut chunks: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
-    let (idle, permissions) = (engine.idle(), caller.permissions());
-    let Some(Part::Start(start)) = next(&mut chunks, idle).await? else {
+    let (idle_timeout, permissions) = (engine.idle_timeout(), caller.permissions());
+    let Some(Part::Start(start)) = next(&mut chunks, idle_timeout).await? else {
         return Err(status::no_start());
     };
     let v1::WriteStart { key, length, options, write_id } = start;
@@ -88,7 +88,7 @@ pub(super) async fn write(
     check_condition(engine, key, condition).await?;
     let reserved = reserve(engine, caller.share(), length)?;
     let mut received = 0;
-    while let Some(part) = next(&mut chunks, idle).await? {
+    while let Some(part) = next(&mut chunks, idle_timeout).await? {
         let Part::Data(bytes) = part else { return Err(status::no_start()) };
         let end = received + bytes.len() as u64;
         if end > length {
@@ -138,10 +138,10 @@ async fn execute(
 /// The next part of a stream, with a timeout.
 async fn next(
     chunks: &mut Streaming<v1::WriteRequest>,
-    idle: Duration,
+    idle_timeout: Duration,
 ) -> Result<Option<Part>, Status> {
-    let message = timeout(idle, chunks.message()).await;
-    match message.map_err(|_| status::too_slow(idle.as_secs()))?? {
+    let message = timeout(idle_timeout, chunks.message()).await;
+    match message.map_err(|_| status::too_slow(idle_timeout.as_secs()))?? {
         None => Ok(None),
         Some(v1::WriteRequest { part: Some(part) }) => Ok(Some(part)),
         Some(v1::WriteRequest { part: None }) => Err(status::empty_chunk()),

@@ -199,7 +199,7 @@ async fn a_repeated_stream_gets_its_first_answer() {
 #[tokio::test]
 async fn stalled_clients_do_not_hold_memory_for_long() {
     let mut settings = settings(64 << 20);
-    settings.idle = Duration::from_millis(400);
+    settings.idle_timeout = Duration::from_millis(400);
     let server = TestServer::open(&settings);
     let mut client = server.client().await;
     let value = pattern(20 << 20);

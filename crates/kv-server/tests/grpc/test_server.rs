@@ -35,7 +35,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
         when_full: WhenFull::Evict,
         max_value: None,
         max_in_flight: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         data_dir: None,
     }
 }

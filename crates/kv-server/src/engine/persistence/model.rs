@@ -305,7 +305,7 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Comm
         pages: fabric::Pages::Plain,
         when_full: WhenFull::Evict,
         max_value: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         max_in_flight: None,
         data_dir: None,
     };

@@ -137,10 +137,10 @@ impl Handles {
         self.open.remove(&handle).is_some()
     }
 
-    /// Closes handles that were not used for `idle`; returns their number.
-    pub(super) fn close_idle(&mut self, now: Instant, idle: Duration) -> usize {
+    /// Closes handles that were not used for `idle_timeout`; returns their number.
+    pub(super) fn close_idle(&mut self, now: Instant, idle_timeout: Duration) -> usize {
         let before = self.open.len();
-        self.open.retain(|_, handle| now.saturating_duration_since(handle.used) < idle);
+        self.open.retain(|_, handle| now.saturating_duration_since(handle.used) < idle_timeout);
         before - self.open.len()
     }
 }

@@ -209,12 +209,12 @@ impl Connection {
     /// Releases reads that the client has finished, closes idle handles, and closes a connection without hello.
     pub(crate) fn expire(&mut self, now: Instant, context: &mut WorkerContext) {
         self.release_reads(context);
-        let idle = context.engine.idle();
+        let idle_timeout = context.engine.idle_timeout();
         if let Some(client) = self.peer.client_mut() {
-            let idle_closed = client.handles.close_idle(now, idle);
+            let idle_closed = client.handles.close_idle(now, idle_timeout);
             crate::engine::add(&context.engine.counts.idle_closed, idle_closed as u64);
         }
-        if self.peer.is_overdue(now, idle) {
+        if self.peer.is_overdue(now, idle_timeout) {
             self.close("no hello in time");
         }
     }

@@ -84,9 +84,9 @@ impl Peer {
         matches!(self.state, State::Closed)
     }
 
-    /// Whether its hello has been missing for longer than `idle`.
-    pub(super) fn is_overdue(&self, now: Instant, idle: Duration) -> bool {
-        matches!(self.state, State::New) && now.saturating_duration_since(self.since) > idle
+    /// Whether its hello has been missing for longer than `idle_timeout`.
+    pub(super) fn is_overdue(&self, now: Instant, idle_timeout: Duration) -> bool {
+        matches!(self.state, State::New) && now.saturating_duration_since(self.since) > idle_timeout
     }
 
     /// Closes its handles. Its session is kept for a while.
