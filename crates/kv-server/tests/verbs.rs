@@ -75,7 +75,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     drop(client);
     stop.store(true, Ordering::SeqCst);
     assert!(listener.join().unwrap(), "the workers did not end");
-    let usage = engine.store.usage();
+    let usage = engine.index.usage();
     assert_eq!((usage.pins, usage.reserved_bytes), (0, 0), "{usage:?}");
 }
 

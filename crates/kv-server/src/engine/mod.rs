@@ -42,7 +42,7 @@ pub struct Settings {
 /// Keys, values, sessions.
 pub struct Engine {
     /// The index: keys to ranges of the pool.
-    pub store: Store,
+    pub index: Store,
     /// The pool.
     memory: Memory,
     max_value: u64,
@@ -118,7 +118,7 @@ impl Engine {
         // 2^32 writes per second, or the clock was set back between the two.
         let first_version = (run << 32) + 1;
         let [seed, epoch] = [0; 2].map(|_: u32| random());
-        let store = Store::new(kv_store::Settings {
+        let index = Store::new(kv_store::Settings {
             pool_bytes: settings.memory as u64,
             // Keys may take as much as values, so a store takes at most twice its memory.
             index_bytes: (settings.memory as u64).max(MIN_INDEX_BYTES),
@@ -131,7 +131,7 @@ impl Engine {
         let max_in_flight = settings.max_in_flight.unwrap_or(settings.memory as u64 / 2);
         let quota = Arc::new(Quota::new(max_in_flight));
         let engine = Arc::new(Engine {
-            store,
+            index,
             max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
             idle_timeout: settings.idle_timeout,
@@ -255,7 +255,7 @@ impl Engine {
         if length > self.max_value {
             return Err(ReserveError::TooLong { max: self.max_value });
         }
-        self.store.reserve(length, self.now())
+        self.index.reserve(length, self.now())
     }
 
     /// Copies bytes into reserved memory, from an offset on.
@@ -302,9 +302,9 @@ impl Engine {
     /// Removes expired values and sessions; returns when to call it again.
     pub fn clean_up(&self) -> Option<Duration> {
         let now = self.now();
-        self.store.expire(now, MAX_EXPIRED);
+        self.index.expire(now, MAX_EXPIRED);
         let sessions = self.sessions.expire(Instant::now());
-        let expiry = self.store.next_expiry();
+        let expiry = self.index.next_expiry();
         let expiry = expiry.map(|at| Duration::from_millis(at.0.saturating_sub(now.0)));
         [expiry, sessions].into_iter().flatten().min()
     }
@@ -347,7 +347,7 @@ impl PinnedValue {
 impl Drop for PinnedValue {
     fn drop(&mut self) {
         if let Some(pinned) = self.pinned.take() {
-            self.engine.store.unpin(pinned.pin);
+            self.engine.index.unpin(pinned.pin);
         }
     }
 }
@@ -379,7 +379,7 @@ impl ReservedValue {
 impl Drop for ReservedValue {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
-            self.engine.store.cancel(reservation);
+            self.engine.index.cancel(reservation);
         }
     }
 }

@@ -101,7 +101,7 @@ pub(super) fn info(
     info: &ServerInfo,
 ) -> Result<v1::InfoReply, Status> {
     permissions.check_rate().map_err(status::denied)?;
-    let usage = engine.store.usage();
+    let usage = engine.index.usage();
     Ok(v1::InfoReply {
         version: info.version.to_owned(),
         epoch: engine.epoch(),

@@ -12,7 +12,7 @@ use crate::Durability;
 
 pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let engine = server.engine;
-    usage(exposition, &engine.store.usage());
+    usage(exposition, &engine.index.usage());
     exposition.add(&rows::POOL_BYTES, &[], engine.pool().len() as u64);
     let counts = engine.counts();
     for (row, count) in [

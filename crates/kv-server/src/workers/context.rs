@@ -112,7 +112,7 @@ impl WorkerContext {
     pub(crate) fn release(&mut self, mut holds: Vec<ValueHold>) {
         for hold in holds.drain(..) {
             if let ValueHold::Pin(pin) = hold {
-                self.engine.store.unpin(pin);
+                self.engine.index.unpin(pin);
             }
         }
         // The next one without a vector reuses this one.
@@ -130,7 +130,7 @@ impl WorkerContext {
 
     /// Recycles a batch that was not sent.
     pub(crate) fn recycle(&mut self, mut batch_answers: BatchAnswers) {
-        batch_answers.take_in_place_pins().for_each(|pin| self.engine.store.unpin(pin));
+        batch_answers.take_in_place_pins().for_each(|pin| self.engine.index.unpin(pin));
         self.release(batch_answers.take_holds());
         self.spare_batch_answers.push(batch_answers);
     }

@@ -82,8 +82,8 @@ impl TestServer {
     /// Waits until a condition on the store's usage is met.
     pub(crate) async fn until(&self, what: &str, good: impl Fn(&Usage) -> bool) {
         let limit = Instant::now() + Duration::from_secs(30);
-        while !good(&self.engine.store.usage()) {
-            assert!(Instant::now() < limit, "{what}: {:?}", self.engine.store.usage());
+        while !good(&self.engine.index.usage()) {
+            assert!(Instant::now() < limit, "{what}: {:?}", self.engine.index.usage());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

@@ -229,7 +229,7 @@ fn the_rate_limit_refuses_requests_and_loses_none() {
     };
     assert_eq!(refused, ErrorKind::RateLimited);
     put(&mut calm, "calm", b"v").unwrap();
-    assert_eq!(server.engine.store.usage().keys, done + 1);
+    assert_eq!(server.engine.index.usage().keys, done + 1);
     assert!(access.refusals().of(Refused::Rate) >= 1);
 }
 

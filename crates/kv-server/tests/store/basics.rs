@@ -36,7 +36,7 @@ fn get_returns_the_last_put() {
         assert!(client.get(b"key").unwrap().is_none());
         drop(client);
         until("everything is released", || {
-            let usage = server.engine.store.usage();
+            let usage = server.engine.index.usage();
             (usage.keys, usage.used_bytes) == (0, 0)
         });
     });
@@ -60,14 +60,14 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
             client.put(b"key", &value(round), &PutOptions::default()).unwrap();
             let got = client.get(b"key").unwrap().unwrap();
             assert!(got.to_vec() == value(round), "{round}");
-            let usage = server.engine.store.usage();
+            let usage = server.engine.index.usage();
             assert!(usage.pins < 20 && usage.used_bytes < 2 << 20, "{round}: {usage:?}");
         }
         if transport != Transport::Shm {
             // Over messages an answer completes when the client polls again, or disconnects.
             drop(client);
         }
-        until("pins are released", || server.engine.store.usage().pins == 0);
+        until("pins are released", || server.engine.index.usage().pins == 0);
         count()
     };
     assert!(zero_copy_reads(Transport::Shm) > 0);
@@ -179,7 +179,7 @@ fn long_values_are_transferred_in_chunks() {
         client.delete(b"long", Condition::Always).unwrap();
         drop(client);
         until("everything is released", || {
-            let usage = server.engine.store.usage();
+            let usage = server.engine.index.usage();
             (usage.keys, usage.pins) == (0, 0)
         });
     });

@@ -123,7 +123,7 @@ fn a_store_may_be_larger_than_its_memory() {
     assert!(get(&mut client, b"long") == Some(bytes(5 << 20, 3)));
     drop(client);
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -270,7 +270,7 @@ fn a_value_read_during_its_save_is_loaded_once() {
     let key = kv_store::Key::new(b"k").unwrap();
     for round in 0..20 {
         let old = put(&mut writer, b"k", &bytes(5000, round));
-        server.engine.store.clear();
+        server.engine.index.clear();
         faults.block_after(true);
         let saved = faults.saved.load(Ordering::SeqCst);
         let token = writer.begin_put(b"k", &bytes(5000, round + 1), &PutOptions::default());
@@ -281,7 +281,7 @@ fn a_value_read_during_its_save_is_loaded_once() {
             let stat = scope.spawn(|| other.stat(b"k").unwrap());
             // Lets both start before the save ends.
             std::thread::sleep(Duration::from_millis(5));
-            let pinned = server.engine.store.pin(key, server.engine.now());
+            let pinned = server.engine.index.pin(key, server.engine.now());
             faults.block_after(false);
             assert!(read.join().unwrap() == Some(bytes(5000, round + 1)), "{round}");
             assert!(stat.join().unwrap().is_some_and(|metadata| metadata.version > old), "{round}");
@@ -291,13 +291,13 @@ fn a_value_read_during_its_save_is_loaded_once() {
             }
             writer.finish_put(b"k", token.unwrap()).unwrap();
             if let Some(pinned) = pinned {
-                server.engine.store.unpin(pinned.pin);
+                server.engine.index.unpin(pinned.pin);
             }
         });
     }
     drop((writer, reader, other));
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -423,7 +423,7 @@ fn a_loaded_value_never_hides_a_newer_one() {
         }
     });
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -464,7 +464,7 @@ fn every_read_of_a_damaged_value_is_an_error() {
     assert_eq!(get(&mut client, b"long").as_deref(), Some(&b"again"[..]));
     drop(client);
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
     assert_eq!(server.engine.durability().unwrap().counts.damaged.load(Ordering::Relaxed), 3);

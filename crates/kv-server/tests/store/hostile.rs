@@ -134,7 +134,7 @@ fn pinned_reads_are_limited() {
             std::thread::yield_now();
         }
     }
-    let usage = store.engine.store.usage();
+    let usage = store.engine.index.usage();
     assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
     assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
     drop((identity, honest));
@@ -317,7 +317,7 @@ const MESSAGE_AT: usize = 64 << 10;
 
 fn assert_released(store: &Store) {
     until("everything is released", || {
-        let usage = store.engine.store.usage();
+        let usage = store.engine.index.usage();
         [usage.pins, usage.reserved_bytes, usage.detached] == [0; 3] && store.connections() == 0
     });
 }

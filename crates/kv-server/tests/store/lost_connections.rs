@@ -137,7 +137,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
     proxy.cut();
     drop(client);
     until("nothing is held", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.keys, usage.pins, usage.reserved_bytes] == [0; 3]
     });
 }

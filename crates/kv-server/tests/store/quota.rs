@@ -30,7 +30,7 @@ fn a_client_above_its_quota_does_not_block_others() {
         assert!(server.engine.quota().refused() > 0);
         drop((greedy, other));
         until("everything is released", || {
-            server.engine.quota().used() == 0 && server.engine.store.usage().reserved_bytes == 0
+            server.engine.quota().used() == 0 && server.engine.index.usage().reserved_bytes == 0
         });
     }
 }
@@ -56,6 +56,6 @@ fn writes_above_the_quota_are_retried() {
             });
         }
     });
-    assert_eq!(server.engine.store.usage().keys, 48);
+    assert_eq!(server.engine.index.usage().keys, 48);
     assert_eq!(server.engine.quota().used(), 0);
 }

@@ -55,7 +55,7 @@ fn racing_on_the_same_keys() {
     // On a busy machine it takes longer until each has happened once.
     let mut first = 1000;
     until("values were evicted, expired and deleted", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         let happened = usage.evicted > 0 && usage.expired > 0 && usage.deletes > 0;
         if !happened {
             first += 10;
@@ -74,7 +74,7 @@ fn racing_on_the_same_keys() {
     }
     drop(client);
     until("all memory is free", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         let held = [usage.keys, usage.pins, usage.detached, usage.used_bytes, usage.reserved_bytes];
         held == [0; 5]
     });

@@ -139,7 +139,7 @@ impl Committer {
                 WriteKind::Put { ref reserved, .. }
                     if reserved.reservation().length() > CHUNK_BYTES as u64 =>
                 {
-                    let owner = engine.store.allocate_version();
+                    let owner = engine.index.allocate_version();
                     self.long.push_back(LongWrite { write, owner, saved: 0 });
                 }
                 _ => checked.push(self.check(engine, write, None, &mut written)),
@@ -314,7 +314,7 @@ impl Committer {
                         ValueLocation::Round { from, to: from + length }
                     }
                 };
-                let version = engine.store.allocate_version();
+                let version = engine.index.allocate_version();
                 Decision::Put { version, replaced: current.is_some(), location }
             }
         };
@@ -334,7 +334,7 @@ impl Committer {
 
     /// The version of a key: in memory, or else on the disk.
     fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
-        let hot = Key::new(key).ok().and_then(|key| engine.store.stat(key, engine.now()));
+        let hot = Key::new(key).ok().and_then(|key| engine.index.stat(key, engine.now()));
         if let Some(metadata) = hot {
             return Ok(Some(metadata.version));
         }
@@ -457,12 +457,12 @@ impl CheckedWrite {
             (Decision::Put { version, replaced, .. }, WriteKind::Put { reserved, ttl }) => {
                 let (length, expires) = (reserved.reservation().length(), engine.expiry(ttl, now));
                 // If the index is full the value is only on the disk, and is loaded when it is read.
-                let _ = engine.store.commit_version(key, reserved.take(), version, expires, now);
+                let _ = engine.index.commit_version(key, reserved.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
             (Decision::Delete { version }, _) => {
                 let always = kv_store::Condition::Always;
-                let _ = engine.store.delete(key, always, now);
+                let _ = engine.index.delete(key, always, now);
                 Answer { version, ..Answer::new(Status::Ok) }
             }
             (Decision::Answer(answer), _) => answer,

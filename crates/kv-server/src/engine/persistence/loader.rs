@@ -49,7 +49,7 @@ pub(super) fn value(
     name: &[u8],
 ) -> Result<LoadResult, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Value(None)) };
-    let pin = || engine.store.pin(key, engine.now());
+    let pin = || engine.index.pin(key, engine.now());
     let found =
         |pinned| LoadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))));
     for _ in 0..MAX_ATTEMPTS {
@@ -70,7 +70,7 @@ pub(super) fn value(
             let (reserved, metadata) = value?;
             let (expires, now) = (engine.timestamp_of(metadata.expires), engine.now());
             let committed =
-                engine.store.commit_version(key, reserved.take(), metadata.version, expires, now);
+                engine.index.commit_version(key, reserved.take(), metadata.version, expires, now);
             committed.ok().and_then(|_| pin())
         });
         let current = committed.is_some();
@@ -100,7 +100,7 @@ fn metadata(
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Metadata(None)) };
     loop {
         let saves = state.busy_keys.begin(name);
-        let hot = engine.store.stat(key, engine.now());
+        let hot = engine.index.stat(key, engine.now());
         let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
         if state.busy_keys.end(name, saves, || ()).is_some() {
             let cold = |metadata: Metadata| engine.metadata_of(&metadata);
@@ -122,7 +122,7 @@ impl Sink for PoolSink<'_> {
         if self.engine.metadata_of(metadata).is_none() {
             return false;
         }
-        match self.engine.store.reserve(metadata.length, self.engine.now()) {
+        match self.engine.index.reserve(metadata.length, self.engine.now()) {
             Ok(reservation) => {
                 let reserved = ReservedValue::new(self.engine.clone(), reservation, None);
                 self.value = Some((reserved, *metadata));

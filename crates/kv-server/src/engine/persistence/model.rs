@@ -253,7 +253,7 @@ impl ModelTest {
 
     fn check(&mut self, key: u8) {
         let value_pin =
-            match self.engine.store.pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now()) {
+            match self.engine.index.pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now()) {
                 Some(pinned) => {
                     Some(Arc::new(crate::engine::PinnedValue::new(self.engine.clone(), pinned)))
                 }

@@ -104,7 +104,7 @@ impl InPlaceReads {
         while self.reads.front().is_some_and(|read| read.sequence <= consumed) {
             let Some(mut read) = self.reads.pop_front() else { return };
             self.bytes -= read.bytes;
-            read.pins.drain(..).for_each(|pin| self.engine.store.unpin(pin));
+            read.pins.drain(..).for_each(|pin| self.engine.index.unpin(pin));
             self.spare.push(read.pins);
         }
     }
