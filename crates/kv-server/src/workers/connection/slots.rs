@@ -5,7 +5,7 @@ use kv_proto::wire::{ControlBlock, Message};
 
 use super::Connection;
 use super::completion_id::ControlBlockOp;
-use super::control_block_poller::LineRead;
+use super::slot_poller::LineRead;
 use crate::workers::context::WorkerContext;
 
 impl Connection {
