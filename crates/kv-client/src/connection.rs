@@ -60,7 +60,7 @@ impl Connection {
             .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
             .to_bytes();
         let hello_bytes =
-            ClientHello::Store { session, receive_buffer: region, control_block: true }.to_bytes();
+            ClientHello::Store { session, receive_buffer: region, slot_block: true }.to_bytes();
         let lease = receive_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
         let (from, to) = (lease.offset(), lease.offset() + hello_bytes.len());
         receive_buffer.memory().write(from, &hello_bytes);

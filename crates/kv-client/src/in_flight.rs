@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, BatchHead, ControlBlock, ReplyImmediate, Request, Status};
+use kv_proto::wire::{Answer, BatchHead, SlotBlock, ReplyImmediate, Request, Status};
 
 use crate::call_id::CallId;
 use crate::handle::{Handle, Handles};
@@ -106,7 +106,7 @@ impl PendingBatch {
 
     /// The offset of the answers in a lease with a message of this length.
     pub(crate) fn answers_after(message: usize) -> usize {
-        message.next_multiple_of(CACHE_LINE) + ControlBlock::FLAG
+        message.next_multiple_of(CACHE_LINE) + SlotBlock::FLAG
     }
 
     /// The offset of the completion flag, which the store sets when the answers are written.

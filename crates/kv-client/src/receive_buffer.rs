@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fabric::{Memory, Region, Slice};
-use kv_proto::wire::{ControlBlock, Message};
+use kv_proto::wire::{SlotBlock, Message};
 
 use crate::error::{Error, ErrorKind, Resource};
 
@@ -30,8 +30,8 @@ pub(crate) struct Lease {
 
 impl ReceiveBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
-        // Never leased: the control block, and the one message that must be sent even when all else is in use.
-        region.memory().write(ControlBlock::LENGTH, &Message::CHECK_SLOTS);
+        // Never leased: the slot block, and the one message that must be sent even when all else is in use.
+        region.memory().write(SlotBlock::LENGTH, &Message::CHECK_SLOTS);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
         Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
     }
@@ -40,14 +40,14 @@ impl ReceiveBuffer {
         &self.region
     }
 
-    /// The message that asks the store to check the slots of the control block.
+    /// The message that asks the store to check the request slots.
     pub(crate) fn check_slots_message(&self) -> Slice {
-        self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::CHECK_SLOTS.len())
+        self.region.slice(SlotBlock::LENGTH..SlotBlock::LENGTH + Message::CHECK_SLOTS.len())
     }
 
     /// Eight bytes for values that are not used.
     pub(crate) fn scratch(&self) -> Slice {
-        self.region.slice(ControlBlock::LENGTH + 8..ControlBlock::LENGTH + 16)
+        self.region.slice(SlotBlock::LENGTH + 8..SlotBlock::LENGTH + 16)
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -132,7 +132,7 @@ impl Drop for Lease {
     }
 }
 
-const RESERVED: usize = ControlBlock::LENGTH + ALIGNMENT;
+const RESERVED: usize = SlotBlock::LENGTH + ALIGNMENT;
 /// A cache line, so that leases do not share one.
 const ALIGNMENT: usize = 64;
 

@@ -20,7 +20,7 @@ mod request;
 
 pub use answer::{Answer, Status};
 pub use batch::{Batch, BatchHead, Grant, Message};
-pub use slot_block::{ControlBlock, RequestSlot};
+pub use slot_block::{SlotBlock, RequestSlot};
 pub use hello::{ClientHello, Limits, REGION, ServerHello, Service};
 pub use listing::{Entries, Entry};
 pub use reply_immediate::ReplyImmediate;

@@ -34,8 +34,8 @@ pub(crate) struct WorkerContext {
     pub(crate) spare_batch_answers: Vec<BatchAnswers>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
-    /// The number of polled control blocks.
-    pub(crate) polled_control_blocks: usize,
+    /// The number of polled slot blocks.
+    pub(crate) polled_slot_blocks: usize,
     /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
     /// The number of connections with in-place reads.
@@ -76,7 +76,7 @@ impl WorkerContext {
             spare_batch_answers: Vec::new(),
             spare: Vec::new(),
             tally: Tally::default(),
-            polled_control_blocks: 0,
+            polled_slot_blocks: 0,
             disk_requests: 0,
             with_in_place_reads: 0,
             draining: false,

@@ -127,7 +127,7 @@ fn reading_in_place_requires_access_to_all_keys() {
     }
     drop(team);
     assert_eq!(zero_copy_reads(), 0);
-    // Clients read in place only while their control block is polled; on a busy machine that may start late.
+    // Clients read in place only while their slot block is polled; on a busy machine that may start late.
     for _ in 0..20_000 {
         assert_eq!(root.get(b"team/a").unwrap().unwrap().len(), 8000);
         if zero_copy_reads() > 0 {

@@ -53,7 +53,7 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
         let count =
             || server.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
         for round in 0..20_000 {
-            // Clients read in place only while their control block is polled; on a busy machine that may start late.
+            // Clients read in place only while their slot block is polled; on a busy machine that may start late.
             if round >= 500 && (transport != Transport::Shm || count() > 0) {
                 break;
             }

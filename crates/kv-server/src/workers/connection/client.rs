@@ -21,8 +21,8 @@ pub(super) struct Client {
     /// Granted memory, except the receive buffer, which is region 0.
     regions: HashMap<u32, Window>,
     receive_buffer: Window,
-    /// Whether the receive buffer starts with a control block.
-    control_block: bool,
+    /// Whether the receive buffer starts with a slot block.
+    slot_block: bool,
     /// Whether it may read the pool.
     in_place: bool,
 }
@@ -33,7 +33,7 @@ impl Client {
         permissions: Permissions,
         share: Arc<Share>,
         receive_buffer: Window,
-        control_block: bool,
+        slot_block: bool,
         in_place: bool,
     ) -> Self {
         let (handles, regions) = (Handles::default(), HashMap::new());
@@ -44,7 +44,7 @@ impl Client {
             permissions,
             regions,
             receive_buffer,
-            control_block,
+            slot_block,
             in_place,
         }
     }
@@ -54,8 +54,8 @@ impl Client {
         &self.receive_buffer
     }
 
-    pub(super) fn has_control_block(&self) -> bool {
-        self.control_block
+    pub(super) fn has_slot_block(&self) -> bool {
+        self.slot_block
     }
 
     pub(super) fn may_read_pool(&self) -> bool {

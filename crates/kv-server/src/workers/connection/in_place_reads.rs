@@ -1,4 +1,4 @@
-//! Values that a client on this host reads in place. In its control block it publishes up to which batch it
+//! Values that a client on this host reads in place. In its slot block it publishes up to which batch it
 //! has consumed the answers.
 //!
 //! An in-place read keeps its values pinned until the client has consumed its batch, or until its link is destroyed,
@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
 use fabric::{Lane, Window};
-use kv_proto::wire::ControlBlock;
+use kv_proto::wire::SlotBlock;
 use kv_store::Pin;
 
 use super::batch_answers::BatchAnswers;
@@ -84,7 +84,7 @@ impl InPlaceReads {
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.read_mapped(receive_buffer, ControlBlock::CONSUMED as u64, &area.consumed())
+            && link.read_mapped(receive_buffer, SlotBlock::CONSUMED as u64, &area.consumed())
         {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);

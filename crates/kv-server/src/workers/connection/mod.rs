@@ -7,7 +7,7 @@
 //! - [`Receives`]: the receives for its messages
 //! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
 //! - [`Pending`]: batches that wait for bytes of the client (`put_fetches.rs`), or for the disk (`disk_requests.rs`)
-//! - [`ControlBlockPoller`]: the control block, by which a client on this host sends requests without messages
+//! - [`SlotPoller`]: the slot block, by which a client on this host sends requests without messages
 //! - [`InPlaceReads`]: values that it reads in place
 //!
 //! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
@@ -49,7 +49,7 @@ use crate::workers::context::WorkerContext;
 pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use completion_id::CompletionId;
-use slot_poller::ControlBlockPoller;
+use slot_poller::SlotPoller;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
 pub(crate) use in_place_reads::InPlaceReads;
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
     replies: Replies,
     pending: Pending,
     control_messages: ControlMessages,
-    poller: ControlBlockPoller,
+    poller: SlotPoller,
     in_place_reads: InPlaceReads,
     /// Its row among the worker's connections, by which notifications from the disk are addressed.
     pub(crate) row: u32,
@@ -85,13 +85,13 @@ impl Connection {
             replies: Replies::default(),
             pending: Pending::default(),
             control_messages: ControlMessages::default(),
-            poller: ControlBlockPoller::default(),
+            poller: SlotPoller::default(),
             in_place_reads: InPlaceReads::new(context.engine.clone()),
             row: 0,
         })
     }
 
-    /// Does all pending work; returns whether there was any. Reading a control block does not count, unless a batch was
+    /// Does all pending work; returns whether there was any. Reading a slot block does not count, unless a batch was
     /// announced there.
     pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
         let completed = self.poll(context, done);
@@ -104,7 +104,7 @@ impl Connection {
     /// Handles completions; returns whether there was work.
     #[inline]
     fn poll(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
-        // While a control block is polled and nothing is in flight, the link is polled less often.
+        // While a slot block is polled and nothing is in flight, the link is polled less often.
         if self.poller.may_skip_poll() && self.is_idle() {
             return false;
         }
@@ -223,8 +223,8 @@ impl Connection {
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
         let Some(id) = CompletionId::parse(completion.op_id) else { return false };
         match id {
-            CompletionId::ControlBlock(op) => {
-                return self.control_block_completed(op, &completion, context);
+            CompletionId::SlotBlock(op) => {
+                return self.slot_block_completed(op, &completion, context);
             }
             CompletionId::Receive(buffer) => self.received(buffer, &completion, context),
             CompletionId::Reply(row) => self.replied(row, completion, context),

@@ -27,7 +27,7 @@ impl Receives {
         receives
     }
 
-    /// The memory of the buffers; parts of it are for the control block.
+    /// The memory of the buffers; parts of it are for the slot block.
     #[inline]
     pub(super) fn area(&self) -> &ReceiveArea {
         &self.area
