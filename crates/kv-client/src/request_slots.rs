@@ -1,4 +1,4 @@
-//! Our request slots: requests and answers without a message, for a store that polls it.
+//! Our request slots: requests and answers without a message, for a store that polls them.
 
 use std::sync::atomic::{Ordering, fence};
 

@@ -1,5 +1,5 @@
-//! The slot block: request slots and flags at the start of a client's receive buffer. A store that maps this memory polls them, so that requests
-//! and answers need no message.
+//! The slot block: request slots and flags at the start of a client's receive buffer. A store that maps this memory polls
+//! them, so that requests and answers need no message.
 //!
 //! It is optional. While the store **polls** it, a client submits a batch by a [`RequestSlot`] with the offset of its
 //! message, and the store completes it by a **completion flag**: the slot's sequence, in the word before the
