@@ -1,4 +1,4 @@
-//! Checks of a machine's fabric. Each finding has a verdict, the evidence that was read, the reason why it matters, and
+//! Checks of a machine's fabric. Each finding has a severity, the evidence that was read, the reason why it matters, and
 //! the exact fix.
 //!
 //! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`CheckInput`] and returns findings;
@@ -32,7 +32,7 @@ pub mod topo;
 pub mod watch;
 
 pub use checks::CHECKS;
-pub use finding::{Evidence, Finding, Verdict, one_line};
+pub use finding::{Evidence, Finding, Severity, one_line};
 pub use input::{CheckInput, Settings, gbps, is_roce};
 pub use libfabric::Libfabric;
 pub use report::{Counts, Report};

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::finding::one_line;
 use super::input::port_name;
-use super::{Finding, Report, Verdict};
+use super::{Finding, Report, Severity};
 
 /// All differences.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -153,10 +153,10 @@ fn counters(node: &Node) -> BTreeMap<(String, String), u64> {
 /// Faults of one report that the other does not have. Summaries are not compared, since they may contain changing
 /// numbers.
 fn only_in(one: &Report, other: &Report) -> Vec<Finding> {
-    let key = |finding: &Finding| (finding.check, finding.verdict, finding.subjects.clone());
+    let key = |finding: &Finding| (finding.check, finding.severity, finding.subjects.clone());
     let known: Vec<_> = other.findings.iter().map(key).collect();
     let faults = one.findings.iter().filter(|finding| {
-        matches!(finding.verdict, Verdict::Note | Verdict::Warning | Verdict::Problem)
+        matches!(finding.severity, Severity::Note | Severity::Warning | Severity::Problem)
     });
     faults.filter(|finding| !known.contains(&key(finding))).cloned().collect()
 }

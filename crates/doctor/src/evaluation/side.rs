@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::{is_software, port_name};
 use crate::rates;
-use crate::{CheckInput, Verdict, run_checks};
+use crate::{CheckInput, Severity, run_checks};
 
 /// One end: ports, net devices, and the doctor's findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -187,7 +187,7 @@ fn is_virtual(input: &CheckInput<'_>) -> bool {
 
 fn findings(input: &CheckInput<'_>) -> Vec<SideFinding> {
     let report = run_checks(input, &[]);
-    let bad = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
+    let bad = report.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
     let slowing = bad.filter(|finding| SLOWING_CHECKS.contains(&finding.check));
     let side_finding = |finding: &crate::Finding| SideFinding {
         check: finding.check.to_owned(),

@@ -9,16 +9,16 @@ mod single_faults;
 
 use std::path::{Path, PathBuf};
 
-use doctor::{CheckInput, Report, Settings, Verdict, run_checks};
+use doctor::{CheckInput, Report, Settings, Severity, run_checks};
 use node::{About, Node, Tree};
 use serde_json::Value;
 
-/// A fault: check, verdict and subject.
-type Fault<'f> = (&'f str, Verdict, &'f str);
+/// A fault: check, severity and subject.
+type Fault<'f> = (&'f str, Severity, &'f str);
 
-const PROBLEM: Verdict = Verdict::Problem;
-const WARNING: Verdict = Verdict::Warning;
-const NOTE: Verdict = Verdict::Note;
+const PROBLEM: Severity = Severity::Problem;
+const WARNING: Severity = Severity::Warning;
+const NOTE: Severity = Severity::Note;
 
 fn folder() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../node/tests/trees")).to_owned()
@@ -48,12 +48,12 @@ fn report_with(tree: &Tree, settings: Settings) -> Report {
 }
 
 /// Findings that are printed by default.
-fn faults(report: &Report) -> Vec<(&str, Verdict, String)> {
+fn faults(report: &Report) -> Vec<(&str, Severity, String)> {
     let printed = report
         .findings
         .iter()
-        .filter(|finding| ![Verdict::Ok, Verdict::Unknown].contains(&finding.verdict));
-    printed.map(|finding| (finding.check, finding.verdict, finding.subject())).collect()
+        .filter(|finding| ![Severity::Ok, Severity::Unknown].contains(&finding.severity));
+    printed.map(|finding| (finding.check, finding.severity, finding.subject())).collect()
 }
 
 #[track_caller]
@@ -61,7 +61,7 @@ fn has(report: &Report, expected: &[Fault<'_>]) {
     let found = faults(report);
     let found: Vec<Fault<'_>> = found
         .iter()
-        .map(|(check, verdict, subject)| (*check, *verdict, subject.as_str()))
+        .map(|(check, severity, subject)| (*check, *severity, subject.as_str()))
         .collect();
     assert_eq!(found, expected);
 }
@@ -174,9 +174,9 @@ fn without_rdma_there_are_no_findings() {
 fn the_worst_comes_first() {
     for name in ["saturated", "cx3-10g", "iommu"] {
         let report = report(&tree(name));
-        let verdicts: Vec<Verdict> =
-            report.findings.iter().map(|finding| finding.verdict).collect();
-        assert!(verdicts.is_sorted_by(|one, other| one >= other), "{name}: {verdicts:?}");
+        let severities: Vec<Severity> =
+            report.findings.iter().map(|finding| finding.severity).collect();
+        assert!(severities.is_sorted_by(|one, other| one >= other), "{name}: {severities:?}");
     }
 }
 
