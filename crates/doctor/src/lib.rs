@@ -26,7 +26,7 @@ mod input;
 pub mod libfabric;
 pub mod peer;
 mod rates;
-mod report;
+mod findings_report;
 pub mod since;
 pub mod topo;
 pub mod watch;
@@ -35,7 +35,7 @@ pub use checks::CHECKS;
 pub use finding::{Evidence, Finding, Severity, one_line};
 pub use input::{CheckInput, Settings, gbps, is_roce};
 pub use libfabric::Libfabric;
-pub use report::{Counts, Report};
+pub use findings_report::{Counts, Report};
 
 /// A check.
 #[derive(Debug, Clone, Copy)]

@@ -9,12 +9,12 @@ mod bounds;
 mod counters;
 mod mesh;
 pub mod nccl;
-mod side;
+mod host_facts;
 mod targets;
 
 pub use counters::retransmissions;
 pub use mesh::{PairResult, matrix, rounds};
-pub use side::{Hop, NetSide, PortSide, Side, SideFinding};
+pub use host_facts::{Hop, NetSide, PortSide, Side, SideFinding};
 
 use report::{Bound, Point, Test, Transport, Verdict};
 
