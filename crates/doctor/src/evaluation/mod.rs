@@ -1,7 +1,7 @@
 //! Evaluates measured results: the expected bandwidth of the path, the reached share of it, and likely bottlenecks
 //! with evidence.
 //!
-//! The expected bandwidth follows from the ports, MTU and PCIe links of both ends ([`Side`]). On the
+//! The expected bandwidth follows from the ports, MTU and PCIe links of both ends ([`HostFacts`]). On the
 //! same host there is no link rate to compare with, and no verdict. Start at [`evaluate`].
 
 mod bottlenecks;
@@ -14,12 +14,12 @@ mod targets;
 
 pub use counters::retransmissions;
 pub use mesh::{PairResult, matrix, rounds};
-pub use host_facts::{Hop, NetSide, PortSide, Side, SideFinding};
+pub use host_facts::{Hop, NetdevFacts, PortFacts, HostFacts, HostFinding};
 
 use report::{Bound, Point, Test, Transport, Verdict};
 
 /// The verdict on a run: its best point, compared with what both ends should reach.
-pub fn evaluate(points: &[Point], local: &Side, peer: Option<&Side>) -> Verdict {
+pub fn evaluate(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Verdict {
     let Some(best) = best(points) else {
         return Verdict { summary: "nothing was measured".to_owned(), ..Verdict::default() };
     };

@@ -2,10 +2,10 @@
 
 use report::{Point, Test, Transport};
 
-use super::Side;
+use super::HostFacts;
 
 /// Targets that were missed, and why they may not apply.
-pub(super) fn notes(points: &[Point], local: &Side, peer: Option<&Side>) -> Vec<String> {
+pub(super) fn notes(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Vec<String> {
     let mut notes: Vec<String> = points.iter().flat_map(missed_targets).collect();
     let mut corrupted = points.iter().filter(|point| point.verified == Some(false));
     if let Some(point) = corrupted.next() {
@@ -55,13 +55,13 @@ fn missed_targets(point: &Point) -> Vec<String> {
 }
 
 /// Why targets for hardware do not apply here.
-fn why_not_applicable(points: &[Point], local: &Side, peer: Option<&Side>) -> Option<String> {
+fn why_not_applicable(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Option<String> {
     let rails = points.iter().flat_map(|point| &point.rails);
     let mut ports = rails.filter_map(|rail| local.port(&rail.local));
     if ports.any(|port| port.is_software) {
         return Some("soft-RoCE is software: the targets are for hardware".to_owned());
     }
-    let is_virtual = local.is_virtual || peer.is_some_and(|side| side.is_virtual);
+    let is_virtual = local.is_virtual || peer.is_some_and(|facts| facts.is_virtual);
     is_virtual.then(|| "this is a virtual machine: its host schedules its CPUs".to_owned())
 }
 

@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doctor::CheckInput;
-use doctor::evaluation::Side;
+use doctor::evaluation::HostFacts;
 use measure::{CounterReader, KERNEL};
 use metric::Kind;
 use node::counters::{Counter, Folder};
 use node::{Node, Tree};
 
 /// Reads this host. Reads many files: call it once per run.
-pub(super) fn side() -> Side {
+pub(super) fn host_facts() -> HostFacts {
     let tree = Tree::live(None);
     let node = Node::read(&tree);
-    Side::new(&CheckInput::new(&node, &tree))
+    HostFacts::new(&CheckInput::new(&node, &tree))
 }
 
 /// The name of this host; reads nothing else.
