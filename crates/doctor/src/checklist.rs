@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CheckInput, Finding, Report, Severity};
+use super::{CheckInput, Finding, FindingsReport, Severity};
 
 /// An item of the list.
 #[derive(Debug, Clone, Serialize)]
@@ -32,7 +32,7 @@ pub enum State {
 }
 
 /// Evaluates the list from a report of all checks.
-pub fn evaluate(input: &CheckInput<'_>, report: &Report) -> Vec<Item> {
+pub fn evaluate(input: &CheckInput<'_>, report: &FindingsReport) -> Vec<Item> {
     let first = Item {
         title: "RDMA device present",
         state: if input.node.devices.is_empty() { State::NotDone } else { State::Done },
@@ -63,7 +63,7 @@ struct ChecklistRow {
 }
 
 impl ChecklistRow {
-    fn check(&self, report: &Report) -> Item {
+    fn check(&self, report: &FindingsReport) -> Item {
         let of = |names: &'static [&'static str]| {
             report.findings.iter().filter(move |finding| names.contains(&finding.check))
         };

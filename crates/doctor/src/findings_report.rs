@@ -6,7 +6,7 @@ use super::{CHECKS, CheckInput, Finding, Severity};
 
 /// The findings on a machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct FindingsReport {
     /// The machine's name.
     pub host: Option<String>,
     /// Names of its RDMA devices.
@@ -32,10 +32,10 @@ pub struct Counts {
     pub ok: usize,
 }
 
-impl Report {
+impl FindingsReport {
     pub(super) fn new(input: &CheckInput<'_>, findings: Vec<Finding>) -> Self {
         let devices = input.node.devices.iter().map(|device| device.name.clone()).collect();
-        let mut report = Report {
+        let mut report = FindingsReport {
             host: input.node.host.name.value().cloned(),
             devices,
             counts: Counts::default(),

@@ -93,7 +93,7 @@ pub(super) fn expected(
 }
 
 fn by_user(input: &CheckInput<'_>) -> Option<ExpectedRate> {
-    let mbps = input.settings.expect_rate_mbps?;
+    let mbps = input.expectations.expect_rate_mbps?;
     let evidence = Evidence::new("expected rate", gbps(mbps));
     Some(ExpectedRate {
         rate: KnownRate { mbps, source: "the user".to_owned(), evidence },

@@ -1,7 +1,7 @@
 //! Findings on libfabric and EFA devices.
 
 use doctor::libfabric::{Answer, Choice, Libfabric, Library};
-use doctor::{CheckInput, Finding, Report, Severity, check, run_checks};
+use doctor::{CheckInput, Finding, FindingsReport, Severity, check, run_checks};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn findings(tree: &Tree, state: Option<&Libfabric>) -> Vec<Finding> {
     report(tree, state, &[check("libfabric").expect("the check")]).findings
 }
 
-fn report(tree: &Tree, state: Option<&Libfabric>, only: &[&doctor::Check]) -> Report {
+fn report(tree: &Tree, state: Option<&Libfabric>, only: &[&doctor::Check]) -> FindingsReport {
     let node = Node::read(tree);
     run_checks(&CheckInput { libfabric: state, ..CheckInput::new(&node, tree) }, only)
 }

@@ -9,7 +9,7 @@ mod single_faults;
 
 use std::path::{Path, PathBuf};
 
-use doctor::{CheckInput, Report, Settings, Severity, run_checks};
+use doctor::{CheckInput, FindingsReport, Expectations, Severity, run_checks};
 use node::{About, Node, Tree};
 use serde_json::Value;
 
@@ -38,17 +38,17 @@ fn changed(name: &str, change: impl FnOnce(&mut Value)) -> Tree {
     Tree::at(file.path()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn report(tree: &Tree) -> Report {
-    report_with(tree, Settings::default())
+fn report(tree: &Tree) -> FindingsReport {
+    report_with(tree, Expectations::default())
 }
 
-fn report_with(tree: &Tree, settings: Settings) -> Report {
+fn report_with(tree: &Tree, expectations: Expectations) -> FindingsReport {
     let node = Node::read(tree);
-    run_checks(&CheckInput { settings, ..CheckInput::new(&node, tree) }, &[])
+    run_checks(&CheckInput { expectations, ..CheckInput::new(&node, tree) }, &[])
 }
 
 /// Findings that are printed by default.
-fn faults(report: &Report) -> Vec<(&str, Severity, String)> {
+fn faults(report: &FindingsReport) -> Vec<(&str, Severity, String)> {
     let printed = report
         .findings
         .iter()
@@ -57,7 +57,7 @@ fn faults(report: &Report) -> Vec<(&str, Severity, String)> {
 }
 
 #[track_caller]
-fn has(report: &Report, expected: &[Fault<'_>]) {
+fn has(report: &FindingsReport, expected: &[Fault<'_>]) {
     let found = faults(report);
     let found: Vec<Fault<'_>> = found
         .iter()

@@ -1,6 +1,6 @@
 //! Faults that are added to healthy machines, one at a time: each is found, and nothing else.
 
-use doctor::{Report, Settings, Severity};
+use doctor::{FindingsReport, Expectations, Severity};
 use node::Tree;
 use serde_json::{Value, json};
 
@@ -122,7 +122,7 @@ fn the_verdict_on_a_slow_link_depends_on_the_evidence() {
 #[test]
 fn the_rate_of_the_user_takes_precedence() {
     let tree = crate::tree("mlx5-roce");
-    let expecting = |mbps| report_with(&tree, Settings::default().expect_rate_mbps(Some(mbps)));
+    let expecting = |mbps| report_with(&tree, Expectations::default().expect_rate_mbps(Some(mbps)));
     has(&expecting(200_000), &[("rate", PROBLEM, ROCE)]);
     has(&expecting(100_000), &[]);
 }
@@ -408,7 +408,7 @@ fn a_port_without_an_address_is_a_note_if_it_may_be_unused() {
 }
 
 #[track_caller]
-fn has_address_note(report: &Report, port: &str) {
+fn has_address_note(report: &FindingsReport, port: &str) {
     has(report, &[("gid", NOTE, port)]);
     let fixes = &report.findings[0].fix;
     assert!(!fixes.iter().any(|fix| fix.contains("ip addr add")), "{fixes:?}");
