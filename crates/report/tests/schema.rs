@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use report::{
     Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation,
     FailedPair, Latency, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost,
-    SlowLink, Test, Transport, Verdict,
+    SlowPair, Test, Transport, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -75,7 +75,7 @@ fn matrix() -> Matrix {
         gbps: vec![vec![None, Some(1.0)], vec![Some(1.0), None]],
         latency_us: vec![vec![None, Some(1.0)], vec![None, None]],
         median_gbps: Some(1.0),
-        slow_links: vec![SlowLink {
+        slow_pairs: vec![SlowPair {
             from: a.clone(),
             to: b.clone(),
             gbps: 0.5,

@@ -9,7 +9,7 @@ mod point;
 mod verdict;
 
 pub use collective::{Collective, CollectiveResult, CollectiveRow};
-pub use matrix::{FailedPair, Matrix, SlowHost, SlowLink};
+pub use matrix::{FailedPair, Matrix, SlowHost, SlowPair};
 pub use point::{Point, Spread, Tool};
 pub use verdict::{Bottleneck, Bound, Expectation, Verdict};
 

@@ -77,7 +77,7 @@ fn verdict_card(document: &Document, verdict: &Verdict) -> Markup {
 /// The colour of the verdict, and its words.
 fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) {
     let uneven = document.matrix.as_ref().is_some_and(|matrix| {
-        !(matrix.slow_links.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
+        !(matrix.slow_pairs.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
     });
     match (&verdict.expectation, verdict.ratio) {
         (Some(expectation), _) if !expectation.met => ("bad", "Below the expected value"),
@@ -251,7 +251,7 @@ fn other(document: &Document) -> Vec<Tile> {
                 format!("{} of the median", number::percent(slow.ratio_to_median)),
             ));
         }
-        if let Some(slow) = matrix.slow_links.first() {
+        if let Some(slow) = matrix.slow_pairs.first() {
             let ratio = number::percent(slow.ratio_to_median);
             tiles.push((
                 "Slowest link",

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use report::{
     Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation,
     FailedPair, Latency, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost,
-    SlowLink, Test, Transport, Verdict,
+    SlowPair, Test, Transport, Verdict,
 };
 
 /// A document of every kind.
@@ -80,7 +80,7 @@ pub(crate) fn mesh() -> Document {
         gbps: (0..6).map(row(|gbps| gbps)).collect(),
         latency_us: (0..6).map(row(|gbps| 92.0 / gbps)).collect(),
         median_gbps: Some(96.2),
-        slow_links: vec![SlowLink {
+        slow_pairs: vec![SlowPair {
             from: "gpu2".to_owned(),
             to: "gpu5".to_owned(),
             gbps: 11.9,
