@@ -48,7 +48,7 @@ pub fn evaluate(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -
 
 /// The point with the highest bandwidth, or the lowest latency.
 pub fn best(points: &[Point]) -> Option<&Point> {
-    let latency = |point: &Point| point.latency.as_ref().map_or(u64::MAX, |spread| spread.p50_ns);
+    let latency = |point: &Point| point.latency.as_ref().map_or(u64::MAX, |latency| latency.p50_ns);
     let gbps = |point: &Point| point.gbps.unwrap_or(0.0);
     match points.first()?.test {
         Test::Latency => points.iter().min_by_key(|point| latency(point)),
@@ -85,10 +85,10 @@ fn bandwidth(best: &Point, bound: Option<&Bound>, ratio: Option<f64>) -> String 
 
 fn latency(best: &Point) -> String {
     match &best.latency {
-        Some(spread) => format!(
+        Some(latency) => format!(
             "p50 {:.2} µs, p99 {:.2} µs, at {} bytes",
-            spread.p50_ns as f64 / 1e3,
-            spread.p99_ns as f64 / 1e3,
+            latency.p50_ns as f64 / 1e3,
+            latency.p99_ns as f64 / 1e3,
             best.size_bytes
         ),
         None => "no latency was measured".to_owned(),

@@ -26,7 +26,7 @@ pub(super) fn notes(points: &[Point], local: &HostFacts, peer: Option<&HostFacts
 fn missed_targets(point: &Point) -> Vec<String> {
     let mut notes = Vec::new();
     let size = point.size_bytes;
-    if let (Test::Latency, Some(spread)) = (point.test, &point.latency)
+    if let (Test::Latency, Some(latency)) = (point.test, &point.latency)
         && size <= SMALL_BYTES
     {
         let (max_ns, text) = match point.transport {
@@ -34,12 +34,12 @@ fn missed_targets(point: &Point) -> Vec<String> {
             Transport::Tcp | Transport::Ofi => (TCP_NS, "1 ms, the target for TCP"),
             Transport::Verbs | Transport::Shm => (RDMA_NS, "10 µs, the target for RDMA"),
         };
-        if spread.p50_ns > max_ns {
-            let us = spread.p50_ns as f64 / 1e3;
+        if latency.p50_ns > max_ns {
+            let us = latency.p50_ns as f64 / 1e3;
             notes.push(format!("latency at {size} bytes is {us:.1} µs, more than {text}"));
         }
-        if spread.jitter_ns > MAX_JITTER_NS {
-            let us = spread.jitter_ns as f64 / 1e3;
+        if latency.jitter_ns > MAX_JITTER_NS {
+            let us = latency.jitter_ns as f64 / 1e3;
             notes.push(format!(
                 "jitter (p99 − p50) at {size} bytes is {us:.1} µs, more than the target of 1 µs"
             ));

@@ -151,8 +151,8 @@ fn missed_targets_are_notes() {
     let good_verdict = evaluate(std::slice::from_ref(&good), &ends, Some(&ends));
     assert!(good_verdict.notes.is_empty(), "{good_verdict:?}");
     let mut slow = good;
-    if let Some(spread) = &mut slow.latency {
-        (spread.p50_ns, spread.p99_ns, spread.jitter_ns) = (20_000, 25_000, 5000);
+    if let Some(latency) = &mut slow.latency {
+        (latency.p50_ns, latency.p99_ns, latency.jitter_ns) = (20_000, 25_000, 5000);
     }
     slow.loss_ratio = Some(0.01);
     let run = [slow];

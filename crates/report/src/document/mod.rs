@@ -10,7 +10,7 @@ mod verdict;
 
 pub use collective::{Collective, CollectiveResult, CollectiveRow};
 pub use matrix::{FailedPair, Matrix, SlowHost, SlowPair};
-pub use point::{Point, Spread, Tool};
+pub use point::{Point, PointLatency, Tool};
 pub use verdict::{Bottleneck, Bound, Expectation, Verdict};
 
 use serde::{Deserialize, Serialize};

@@ -165,14 +165,14 @@ fn table(points: &[Point]) -> String {
     let paths: Vec<(&Point, &Point)> =
         points.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();
     let Some((tcp, tcp_latency)) = paths.first() else { return String::new() };
-    let p50 = |point: &Point| point.latency.as_ref().map(|spread| spread.p50_ns as f64 / 1e3);
+    let p50 = |point: &Point| point.latency.as_ref().map(|latency| latency.p50_ns as f64 / 1e3);
     let measurement = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
     };
     for (bandwidth, latency) in &paths {
         let bandwidth_ratio = bandwidth.gbps.zip(tcp.gbps).map(|(ours, theirs)| ours / theirs);
         let latency_ratio = p50(latency).zip(p50(tcp_latency)).map(|(ours, theirs)| theirs / ours);
-        let p99 = latency.latency.as_ref().map(|spread| spread.p99_ns as f64 / 1e3);
+        let p99 = latency.latency.as_ref().map(|latency| latency.p99_ns as f64 / 1e3);
         rows.push([
             name(bandwidth),
             measurement(bandwidth.gbps, 3),
