@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use node::counters::{Folder, meaning};
+use node::counters::{CounterSource, meaning};
 use node::watch::{DeviceSample, NicWatch, Select};
 use node::{Counter, Node, PhysState, PortStatus, Reading, Role, Tree};
 
@@ -188,8 +188,8 @@ impl Select for Selection<'_> {
         self.settings.devices.wants(&[name])
     }
 
-    fn counter(&mut self, device: &str, folder: Folder, name: &str) -> bool {
-        if let Some(meaning) = meaning(folder, name) {
+    fn counter(&mut self, device: &str, source: CounterSource, name: &str) -> bool {
+        if let Some(meaning) = meaning(source, name) {
             return is_wanted(&self.settings.counters, name, meaning.row.name());
         }
         if !self.settings.counters.wants(&[name]) {
@@ -276,7 +276,7 @@ fn phys_state(state: &Reading<PhysState>) -> Option<u32> {
 fn decreases(before: &[Counter], now: &[Counter]) -> u64 {
     let counters = now.iter().enumerate().filter(|(at, counter)| {
         // Usually the same files in the same order.
-        let same = |known: &&Counter| known.name == counter.name && known.folder == counter.folder;
+        let same = |known: &&Counter| known.name == counter.name && known.source == counter.source;
         let before = before.get(*at).filter(same).or_else(|| before.iter().find(same));
         before.is_some_and(|before| counter.decreased_since(before))
     });

@@ -10,8 +10,8 @@
 
 use metric::Row;
 
-use super::Folder::{Counters, CountersExt, HwCounters};
-use super::{Folder, Meaning};
+use super::CounterSource::{Counters, CountersExt, HwCounters};
+use super::{CounterSource, Meaning};
 
 /// All known counters.
 #[rustfmt::skip]
@@ -392,24 +392,24 @@ const fn counter_row(metric: &'static str, help: &'static str) -> Row {
 
 /// A counter that saturates at `bits`.
 const fn width(
-    folder: Folder,
+    source: CounterSource,
     file: &'static str,
     metric: &'static str,
     bits: u32,
     help: &'static str,
 ) -> Meaning {
-    Meaning { folder, file, row: counter_row(metric, help), scale: 1, bits }
+    Meaning { source, file, row: counter_row(metric, help), scale: 1, bits }
 }
 
 /// The same, in words of four bytes.
 const fn words(
-    folder: Folder,
+    source: CounterSource,
     file: &'static str,
     metric: &'static str,
     bits: u32,
     help: &'static str,
 ) -> Meaning {
-    Meaning { scale: 4, ..width(folder, file, metric, bits, help) }
+    Meaning { scale: 4, ..width(source, file, metric, bits, help) }
 }
 
 /// A driver's counter.
@@ -420,7 +420,7 @@ const fn driver(file: &'static str, metric: &'static str, help: &'static str) ->
 /// A driver's gauge.
 const fn gauge(file: &'static str, metric: &'static str, help: &'static str) -> Meaning {
     let row = Row::gauge(metric, Row::unit_in(metric), help);
-    Meaning { folder: HwCounters, file, row, scale: 1, bits: 0 }
+    Meaning { source: HwCounters, file, row, scale: 1, bits: 0 }
 }
 
 #[cfg(test)]
@@ -433,7 +433,7 @@ mod tests {
     fn a_file_has_one_row() {
         let mut seen = BTreeSet::new();
         for row in TABLE {
-            assert!(seen.insert((row.folder, row.file)), "duplicate {}", row.file);
+            assert!(seen.insert((row.source, row.file)), "duplicate {}", row.file);
         }
     }
 

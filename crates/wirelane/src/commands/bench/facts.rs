@@ -7,7 +7,7 @@ use doctor::CheckInput;
 use doctor::evaluation::HostFacts;
 use measure::{CounterReader, KERNEL};
 use metric::Kind;
-use node::counters::{Counter, Folder};
+use node::counters::{Counter, CounterSource};
 use node::{Node, Tree};
 
 /// Reads this host. Reads many files: call it once per run.
@@ -47,11 +47,11 @@ fn port_counters(
     found: &mut BTreeMap<String, u64>,
 ) {
     // If several files have a metric, the first one is used: `counters/` comes before the driver's own.
-    for folder in [Folder::Counters, Folder::CountersExt, Folder::HwCounters] {
-        let path = format!("/sys/class/infiniband/{device}/ports/{port}/{}", folder.name());
+    for source in [CounterSource::Counters, CounterSource::CountersExt, CounterSource::HwCounters] {
+        let path = format!("/sys/class/infiniband/{device}/ports/{port}/{}", source.name());
         for name in tree.list(&path) {
             let value = tree.number::<u64>(&format!("{path}/{name}"));
-            let counter = Counter { name, folder, value };
+            let counter = Counter { name, source, value };
             let (Some(meaning), Some(value)) = (counter.meaning(), counter.value.value()) else {
                 continue;
             };
