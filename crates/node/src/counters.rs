@@ -15,7 +15,7 @@ use crate::{Reading, Tree};
 pub use sample::{Sample, samples};
 pub use table::TABLE;
 
-/// A counter as it was read, used from its file to its metric. Its meaning is in [`TABLE`], and for
+/// A counter as it was read, used from its file to its metric. Its row is in [`TABLE`], and for
 /// statistics of net devices in [`STATISTICS`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "CounterRecord")]
@@ -43,9 +43,9 @@ pub enum CounterSource {
     Ethtool,
 }
 
-/// The meaning of a counter file.
+/// A row of [`TABLE`]: a counter file and its metric.
 #[derive(Debug, Clone, Copy)]
-pub struct Meaning {
+pub struct KnownCounter {
     /// The folder: drivers have a `link_downed` of their own.
     pub source: CounterSource,
     /// The file's name.
@@ -66,26 +66,26 @@ impl Counter {
 
     /// Its value in its metric's unit: in bytes, if the file counts words of four bytes.
     pub fn scaled(&self) -> Option<u64> {
-        let scale = self.meaning().map_or(1, |meaning| meaning.scale);
+        let scale = self.known().map_or(1, |known| known.scale);
         self.number().map(|value| value.saturating_mul(scale))
     }
 
     /// Whether it is at the maximum of its hardware, and counts no more.
     pub fn is_saturated(&self) -> bool {
-        self.meaning().zip(self.number()).is_some_and(|(meaning, value)| meaning.is_full(value))
+        self.known().zip(self.number()).is_some_and(|(known, value)| known.is_full(value))
     }
 
     /// Whether it only grows, and is lower than before: it wrapped, or was reset. False for counters without a row.
     pub fn decreased_since(&self, before: &Counter) -> bool {
         let is_lower = before.number().zip(self.number()).is_some_and(|(then, now)| now < then);
-        is_lower && self.row().is_some_and(|row| row.kind() == metric::Kind::Counter)
+        is_lower && self.metric().is_some_and(|metric| metric.kind() == metric::Kind::Counter)
     }
 
     /// Its metric, if it has a row in one of the tables.
-    pub fn row(&self) -> Option<Row> {
+    pub fn metric(&self) -> Option<Row> {
         match self.source {
             CounterSource::Ethtool => statistic(&self.name).map(|(known, _)| known.row),
-            _ => self.meaning().map(|meaning| meaning.row),
+            _ => self.known().map(|known| known.row),
         }
     }
 
@@ -100,8 +100,8 @@ impl Counter {
     }
 
     /// Its row of the table.
-    pub fn meaning(&self) -> Option<&'static Meaning> {
-        meaning(self.source, &self.name)
+    pub fn known(&self) -> Option<&'static KnownCounter> {
+        known_counter(self.source, &self.name)
     }
 }
 
@@ -127,7 +127,7 @@ fn absent() -> Reading<u64> {
     Reading::Absent
 }
 
-impl Meaning {
+impl KnownCounter {
     /// Whether this is the maximum value of the hardware.
     pub fn is_full(&self, value: u64) -> bool {
         match self.bits {
@@ -139,7 +139,7 @@ impl Meaning {
 }
 
 /// A file's row of the table.
-pub fn meaning(source: CounterSource, file: &str) -> Option<&'static Meaning> {
+pub fn known_counter(source: CounterSource, file: &str) -> Option<&'static KnownCounter> {
     table_index(source, file).map(|at| &TABLE[at])
 }
 

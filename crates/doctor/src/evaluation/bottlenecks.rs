@@ -52,9 +52,9 @@ fn software_device(point: &Point, local: &HostFacts) -> Option<Bottleneck> {
 
 fn packet_loss(point: &Point) -> Vec<Bottleneck> {
     let bad = counters::bad(point).into_iter();
-    bad.map(|(name, count, meaning)| Bottleneck {
+    bad.map(|(name, count, known)| Bottleneck {
         what: "packet loss".to_owned(),
-        evidence: format!("{name} increased by {count}: {}", meaning.row.help()),
+        evidence: format!("{name} increased by {count}: {}", known.row.help()),
         fix: Some("see `wirelane doctor losses flow-control ecn`".to_owned()),
     })
     .take(3)

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use node::counters::{CounterSource, meaning};
+use node::counters::{CounterSource, known_counter};
 use node::watch::{DeviceSample, NicWatch, Select};
 use node::{Counter, Node, PhysState, PortStatus, Reading, Role, Tree};
 
@@ -154,8 +154,8 @@ impl RdmaWatch {
             let Some(netdev) = &port.netdev else { continue };
             let mut found = self.nics.sample(&self.tree, netdev, now);
             found.retain(|counter| {
-                let row = counter.row();
-                row.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
+                let metric = counter.metric();
+                metric.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
             });
             port.counters.extend(found);
         }
@@ -189,8 +189,8 @@ impl Select for Selection<'_> {
     }
 
     fn counter(&mut self, device: &str, source: CounterSource, name: &str) -> bool {
-        if let Some(meaning) = meaning(source, name) {
-            return is_wanted(&self.settings.counters, name, meaning.row.name());
+        if let Some(known) = known_counter(source, name) {
+            return is_wanted(&self.settings.counters, name, known.row.name());
         }
         if !self.settings.counters.wants(&[name]) {
             return false;

@@ -101,7 +101,7 @@ fn add_counter(
         with(&[("counter", &name)], &rows::COUNTER_SATURATED, 1, rdma);
     }
     let Some(value) = counter.number() else { return };
-    if counter.meaning().is_none() {
+    if counter.known().is_none() {
         let name = name_among(counters, counter);
         with(&[("counter", &name)], &rows::UNLISTED, value, rdma);
     }

@@ -52,12 +52,12 @@ fn port_counters(
         for name in tree.list(&path) {
             let value = tree.number::<u64>(&format!("{path}/{name}"));
             let counter = Counter { name, source, value };
-            let (Some(meaning), Some(value)) = (counter.meaning(), counter.value.value()) else {
+            let (Some(known), Some(value)) = (counter.known(), counter.value.value()) else {
                 continue;
             };
-            if meaning.row.kind() == Kind::Counter {
-                let key = format!("{place} {}", meaning.row.name());
-                found.entry(key).or_insert(value.saturating_mul(meaning.scale));
+            if known.row.kind() == Kind::Counter {
+                let key = format!("{place} {}", known.row.name());
+                found.entry(key).or_insert(value.saturating_mul(known.scale));
             }
         }
     }
