@@ -16,7 +16,7 @@ pub struct Connections {
     max: usize,
     list: Mutex<List>,
     closed: Notify,
-    rejected: AtomicU64,
+    refused: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -71,7 +71,7 @@ impl Connections {
             max,
             list: Mutex::default(),
             closed: Notify::new(),
-            rejected: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
         }
     }
 
@@ -79,7 +79,7 @@ impl Connections {
     pub fn admit(self: &Arc<Self>) -> Option<Connection> {
         let mut list = self.lock();
         if list.open.len() >= self.max {
-            self.reject();
+            self.count_refused();
             if !list.replace_one() {
                 return None;
             }
@@ -95,14 +95,14 @@ impl Connections {
         self.lock().open.len()
     }
 
-    /// The number of connections that were rejected or replaced at the limit, or counted by [`Connections::reject`].
-    pub fn rejected(&self) -> u64 {
-        self.rejected.load(Relaxed)
+    /// The number of connections that were refused or replaced at the limit, or counted by [`Connections::count_refused`].
+    pub fn refused(&self) -> u64 {
+        self.refused.load(Relaxed)
     }
 
-    /// Counts a rejected connection.
-    pub fn reject(&self) {
-        self.rejected.fetch_add(1, Relaxed);
+    /// Counts a refused connection.
+    pub fn count_refused(&self) {
+        self.refused.fetch_add(1, Relaxed);
     }
 
     /// Waits until all connections are closed.
@@ -236,7 +236,7 @@ mod tests {
         }
         assert_eq!(first.authenticate("late"), Err(NotAdmitted::Replaced));
         assert!(all.admit().is_none(), "all are authenticated");
-        assert_eq!((all.count(), all.rejected()), (4, 5));
+        assert_eq!((all.count(), all.refused()), (4, 5));
     }
 
     #[tokio::test]

@@ -5,7 +5,7 @@
 //! names of identities, tokens or names of certificates.
 //!
 //! Start at [`Access`]. [`files`] reads keys, tokens and certificates, [`passwords`] compares names and passwords. A [`Scope`]
-//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a denial. [`Connections`]
+//! limits the keys and operations, `rate` the requests per second; a [`Refused`] is the reason of a refusal. [`Connections`]
 //! are those of one listener, and their limit.
 
 mod connections;
@@ -95,13 +95,13 @@ impl Access {
     }
 
     /// Without authentication: every caller may do everything.
-    pub fn open() -> Arc<Self> {
+    pub fn allow_all() -> Arc<Self> {
         let access = Access::new(Keyring::new(), vec![Identity::anonymous()], false, None);
         access.expect("no key can be invalid")
     }
 
     /// Replaces all identities, or none of them on an error. A caller whose scope or key has changed is disconnected at its next
-    /// request or review, and may connect again.
+    /// request, or when its connection is checked again, and may reconnect.
     pub fn replace(&self, identities: Vec<Identity>) -> Result<(), Error> {
         let keys =
             identities.iter().filter_map(|identity| identity.credential.key().cloned()).collect();
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn open_access_ignores_credentials() {
-        let access = Access::open();
+        let access = Access::allow_all();
         assert_eq!(bearer(&access, "wlt_old").as_deref(), Ok("anonymous"));
         assert!(access.authenticate(None, None).unwrap().is_unrestricted());
         assert!(access.admit("somebody").is_none());
@@ -278,7 +278,7 @@ mod tests {
         let named = vec![Identity::certified("node1", Scope::new(false, b""))];
         let named = Access::new(Keyring::new(), named, false, None).unwrap();
         assert_eq!(
-            named.authenticate(verified("node1", 0), None).unwrap().write(b"k"),
+            named.authenticate(verified("node1", 0), None).unwrap().check_write(b"k"),
             Err(Refused::Scope)
         );
         assert_eq!(
@@ -349,7 +349,7 @@ mod tests {
         let access = Access::new(Keyring::new(), identities, false, NonZeroU32::new(3)).unwrap();
         let [one, other] = [(); 2].map(|()| access.admit("ann").unwrap());
         assert!(!one.is_unrestricted());
-        let checked = (0..4).map(|_| one.read(b"k").and(other.read(b"k")));
+        let checked = (0..4).map(|_| one.check_read(b"k").and(other.check_read(b"k")));
         assert!(checked.collect::<Result<Vec<_>, _>>().is_err());
         assert_eq!(
             access.admit("anonymous").unwrap().check_rate(),

@@ -86,31 +86,31 @@ impl Permissions {
     }
 
     /// Checks a read of a key.
-    pub fn read(&self, key: &[u8]) -> Result<(), Refused> {
+    pub fn check_read(&self, key: &[u8]) -> Result<(), Refused> {
         self.check_rate()?;
         self.check(self.identity.scope.covers(key), Refused::Scope)
     }
 
     /// Checks a change of a key.
-    pub fn write(&self, key: &[u8]) -> Result<(), Refused> {
+    pub fn check_write(&self, key: &[u8]) -> Result<(), Refused> {
         self.check_rate()?;
-        self.finish(key)
+        self.check_write_scope(key)
     }
 
     /// Checks the start of a value whose key follows at its end.
-    pub fn begin(&self) -> Result<(), Refused> {
+    pub fn check_begin(&self) -> Result<(), Refused> {
         self.check_rate()?;
         self.check(self.identity.scope.writes(), Refused::Scope)
     }
 
-    /// Checks the end of such a value, which counted against the rate at its start.
-    pub fn finish(&self, key: &[u8]) -> Result<(), Refused> {
+    /// Checks a change of a key that was counted against the rate before: the end of such a value, or a repeated write.
+    pub fn check_write_scope(&self, key: &[u8]) -> Result<(), Refused> {
         let scope = &self.identity.scope;
         self.check(scope.writes() && scope.covers(key), Refused::Scope)
     }
 
     /// Checks a listing of the keys with this prefix, some of which must be in scope: see [`Permissions::narrow`].
-    pub fn list(&self, prefix: &[u8]) -> Result<(), Refused> {
+    pub fn check_list(&self, prefix: &[u8]) -> Result<(), Refused> {
         self.check_rate()?;
         self.check(self.identity.scope.narrow(prefix).is_some(), Refused::Scope)
     }

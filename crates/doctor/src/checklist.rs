@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CheckInput, Finding, Report, Verdict};
+use super::{CheckInput, Finding, FindingsReport, Severity};
 
 /// An item of the list.
 #[derive(Debug, Clone, Serialize)]
@@ -32,7 +32,7 @@ pub enum State {
 }
 
 /// Evaluates the list from a report of all checks.
-pub fn evaluate(input: &CheckInput<'_>, report: &Report) -> Vec<Item> {
+pub fn evaluate(input: &CheckInput<'_>, report: &FindingsReport) -> Vec<Item> {
     let first = Item {
         title: "RDMA device present",
         state: if input.node.devices.is_empty() { State::NotDone } else { State::Done },
@@ -58,12 +58,12 @@ struct ChecklistRow {
     checks: &'static [&'static str],
     /// Checks that can only contradict: alone they do not make the item apply.
     contradicted_by: &'static [&'static str],
-    /// The mildest verdict with which it is not done.
-    not_done_from: Verdict,
+    /// The mildest severity with which it is not done.
+    not_done_from: Severity,
 }
 
 impl ChecklistRow {
-    fn check(&self, report: &Report) -> Item {
+    fn check(&self, report: &FindingsReport) -> Item {
         let of = |names: &'static [&'static str]| {
             report.findings.iter().filter(move |finding| names.contains(&finding.check))
         };
@@ -72,7 +72,7 @@ impl ChecklistRow {
             true => of(self.checks).chain(of(self.contradicted_by)).collect(),
             false => Vec::new(),
         };
-        let worst = deciding.iter().map(|finding| self.weight(finding.verdict)).max();
+        let worst = deciding.iter().map(|finding| self.weight(finding.severity)).max();
         let state = match worst {
             None => State::DoesNotApply,
             Some((1, _)) => State::Unknown,
@@ -89,8 +89,8 @@ impl ChecklistRow {
         let worst = names.filter_map(|name| {
             let of_check = deciding.iter().filter(|finding| finding.check == *name);
             of_check
-                .filter(|finding| self.weight(finding.verdict).0 == weight)
-                .max_by_key(|finding| finding.verdict)
+                .filter(|finding| self.weight(finding.severity).0 == weight)
+                .max_by_key(|finding| finding.severity)
         });
         let reasons: Vec<String> =
             worst.map(|finding| format!("{}: {}", finding.subject(), finding.summary)).collect();
@@ -98,11 +98,11 @@ impl ChecklistRow {
     }
 
     /// Not done weighs more than unknown, and unknown more than done.
-    fn weight(&self, verdict: Verdict) -> (u8, Verdict) {
-        match verdict {
-            Verdict::Unknown => (1, verdict),
-            verdict if verdict >= self.not_done_from => (2, verdict),
-            verdict => (0, verdict),
+    fn weight(&self, severity: Severity) -> (u8, Severity) {
+        match severity {
+            Severity::Unknown => (1, severity),
+            severity if severity >= self.not_done_from => (2, severity),
+            severity => (0, severity),
         }
     }
 }
@@ -134,43 +134,43 @@ impl FileRow {
 const fn row(
     title: &'static str,
     checks: &'static [&'static str],
-    not_done_from: Verdict,
+    not_done_from: Severity,
 ) -> ChecklistRow {
     ChecklistRow { title, checks, contradicted_by: &[], not_done_from }
 }
 
 const ROWS: &[ChecklistRow] = &[
-    row("ports active", &["ports"], Verdict::Warning),
+    row("ports active", &["ports"], Severity::Warning),
     row(
         "kernel modules loaded, device nodes accessible to this user",
         &["modules", "permissions"],
-        Verdict::Warning,
+        Severity::Warning,
     ),
-    row("libfabric usable, if needed", &["libfabric"], Verdict::Warning),
-    row("locked memory unlimited", &["memlock"], Verdict::Warning),
-    row("GUIDs assigned", &["guid"], Verdict::Warning),
-    row("RoCE v2 address on every RoCE port", &["gid"], Verdict::Warning),
-    row("RoCE MTU 4096", &["mtu"], Verdict::Note),
-    row("links at their full rate", &["rate", "link-errors"], Verdict::Warning),
-    row("PCIe at full width and speed, no errors", &["pcie", "aer"], Verdict::Warning),
-    row("lossless: PFC or pause, and ECN", &["flow-control", "ecn", "congestion"], Verdict::Note),
-    row("IOMMU in passthrough mode, ACS off", &["iommu", "acs"], Verdict::Note),
+    row("libfabric usable, if needed", &["libfabric"], Severity::Warning),
+    row("locked memory unlimited", &["memlock"], Severity::Warning),
+    row("GUIDs assigned", &["guid"], Severity::Warning),
+    row("RoCE v2 address on every RoCE port", &["gid"], Severity::Warning),
+    row("RoCE MTU 4096", &["mtu"], Severity::Note),
+    row("links at their full rate", &["rate", "link-errors"], Severity::Warning),
+    row("PCIe at full width and speed, no errors", &["pcie", "aer"], Severity::Warning),
+    row("lossless: PFC or pause, and ECN", &["flow-control", "ecn", "congestion"], Severity::Note),
+    row("IOMMU in passthrough mode, ACS off", &["iommu", "acs"], Severity::Note),
     // The module alone is not enough: an IOMMU that translates, or ACS, breaks the path that it needs.
     ChecklistRow {
         contradicted_by: &["iommu", "acs"],
         ..row(
             "GPUDirect works, GPUs on the NIC's NUMA node",
             &["gpudirect", "numa"],
-            Verdict::Warning,
+            Severity::Warning,
         )
     },
-    row("same firmware on NICs of a model", &["versions"], Verdict::Note),
-    row("CPUs at full speed", &["governor", "idle"], Verdict::Note),
-    row("firewall accepts RoCE", &["firewall"], Verdict::Warning),
-    row("cgroup limits large enough", &["cgroup"], Verdict::Warning),
-    row("counters readable, for monitoring", &["restricted", "saturated"], Verdict::Note),
-    row("packet loss below 0.01 %", &["losses"], Verdict::Warning),
-    row("no errors in the kernel log", &["kernel-log"], Verdict::Warning),
+    row("same firmware on NICs of a model", &["versions"], Severity::Note),
+    row("CPUs at full speed", &["governor", "idle"], Severity::Note),
+    row("firewall accepts RoCE", &["firewall"], Severity::Warning),
+    row("cgroup limits large enough", &["cgroup"], Severity::Warning),
+    row("counters readable, for monitoring", &["restricted", "saturated"], Severity::Note),
+    row("packet loss below 0.01 %", &["losses"], Severity::Warning),
+    row("no errors in the kernel log", &["kernel-log"], Severity::Warning),
 ];
 
 const FILE_ROWS: &[FileRow] = &[

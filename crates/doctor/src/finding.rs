@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The severity of a finding, the best first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum Severity {
     /// No fault.
     Ok,
     /// Not a fault, but worth knowing.
@@ -18,13 +18,14 @@ pub enum Verdict {
     Problem,
 }
 
-/// A finding: subjects, verdict, evidence, reason and fix.
+/// A finding: subjects, severity, evidence, reason and fix.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// The check that made it.
     pub check: &'static str,
     /// The severity.
-    pub verdict: Verdict,
+    #[serde(rename = "verdict")]
+    pub severity: Severity,
     /// Devices, ports, PCI functions, or `host`.
     pub subjects: Vec<String>,
     /// One line.
@@ -48,13 +49,13 @@ pub struct Evidence {
 
 impl Finding {
     pub(super) fn new(
-        verdict: Verdict,
+        severity: Severity,
         subject: impl Into<String>,
         summary: impl Into<String>,
     ) -> Self {
         Finding {
             check: "",
-            verdict,
+            severity,
             subjects: vec![one_line(&subject.into())],
             summary: one_line(&summary.into()),
             evidence: Vec::new(),
@@ -64,23 +65,23 @@ impl Finding {
     }
 
     pub(super) fn ok(subject: impl Into<String>, summary: impl Into<String>) -> Self {
-        Finding::new(Verdict::Ok, subject, summary)
+        Finding::new(Severity::Ok, subject, summary)
     }
 
     pub(super) fn note(subject: impl Into<String>, summary: impl Into<String>) -> Self {
-        Finding::new(Verdict::Note, subject, summary)
+        Finding::new(Severity::Note, subject, summary)
     }
 
     pub(super) fn unknown(subject: impl Into<String>, summary: impl Into<String>) -> Self {
-        Finding::new(Verdict::Unknown, subject, summary)
+        Finding::new(Severity::Unknown, subject, summary)
     }
 
     pub(super) fn warning(subject: impl Into<String>, summary: impl Into<String>) -> Self {
-        Finding::new(Verdict::Warning, subject, summary)
+        Finding::new(Severity::Warning, subject, summary)
     }
 
     pub(super) fn problem(subject: impl Into<String>, summary: impl Into<String>) -> Self {
-        Finding::new(Verdict::Problem, subject, summary)
+        Finding::new(Severity::Problem, subject, summary)
     }
 
     /// Adds evidence.
@@ -101,9 +102,9 @@ impl Finding {
         self
     }
 
-    /// Whether both have the same verdict and summary, for whatever subjects.
+    /// Whether both have the same severity and summary, for whatever subjects.
     pub(super) fn has_same_message(&self, other: &Finding) -> bool {
-        self.verdict == other.verdict && self.summary == other.summary
+        self.severity == other.severity && self.summary == other.summary
     }
 
     /// Adds the subjects, evidence and fix of a finding with the same message.
@@ -151,15 +152,15 @@ impl Evidence {
     }
 }
 
-impl Verdict {
+impl Severity {
     /// The name in JSON and in text.
     pub fn name(self) -> &'static str {
         match self {
-            Verdict::Ok => "ok",
-            Verdict::Note => "note",
-            Verdict::Unknown => "unknown",
-            Verdict::Warning => "warning",
-            Verdict::Problem => "problem",
+            Severity::Ok => "ok",
+            Severity::Note => "note",
+            Severity::Unknown => "unknown",
+            Severity::Warning => "warning",
+            Severity::Problem => "problem",
         }
     }
 }

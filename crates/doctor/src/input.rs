@@ -16,7 +16,7 @@ pub struct CheckInput<'n> {
     /// The tree they were read from, for the evidence.
     pub tree: &'n Tree,
     /// What the user expects of it.
-    pub settings: Settings,
+    pub expectations: Expectations,
     /// The state of libfabric, if this is the running machine and libfabric was queried.
     pub libfabric: Option<&'n Libfabric>,
 }
@@ -24,23 +24,23 @@ pub struct CheckInput<'n> {
 /// What the user expects; the default is nothing in particular.
 #[derive(Debug, Clone, Copy, Default)]
 #[non_exhaustive]
-pub struct Settings {
+pub struct Expectations {
     /// The rate that every active port should have, in Mb/s.
     pub expect_rate_mbps: Option<u64>,
 }
 
-impl Settings {
+impl Expectations {
     /// The rate that every active port should have, in Mb/s.
-    pub fn expect_rate_mbps(mut self, mbps: Option<u64>) -> Settings {
+    pub fn expect_rate_mbps(mut self, mbps: Option<u64>) -> Expectations {
         self.expect_rate_mbps = mbps;
         self
     }
 }
 
 impl<'n> CheckInput<'n> {
-    /// A machine with default settings, without libfabric.
+    /// A machine of which nothing in particular is expected, without libfabric.
     pub fn new(node: &'n Node, tree: &'n Tree) -> Self {
-        CheckInput { node, tree, settings: Settings::default(), libfabric: None }
+        CheckInput { node, tree, expectations: Expectations::default(), libfabric: None }
     }
 
     /// The devices to check. In a container that was given devices, only those: it sees all devices of its host.

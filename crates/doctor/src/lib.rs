@@ -1,4 +1,4 @@
-//! Checks of a machine's fabric. Each finding has a verdict, the evidence that was read, the reason why it matters, and
+//! Checks of a machine's fabric. Each finding has a severity, the evidence that was read, the reason why it matters, and
 //! the exact fix.
 //!
 //! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`CheckInput`] and returns findings;
@@ -26,16 +26,16 @@ mod input;
 pub mod libfabric;
 pub mod peer;
 mod rates;
-mod report;
+mod findings_report;
 pub mod since;
 pub mod topo;
 pub mod watch;
 
 pub use checks::CHECKS;
-pub use finding::{Evidence, Finding, Verdict, one_line};
-pub use input::{CheckInput, Settings, gbps, is_roce};
+pub use finding::{Evidence, Finding, Severity, one_line};
+pub use input::{CheckInput, Expectations, gbps, is_roce};
 pub use libfabric::Libfabric;
-pub use report::{Counts, Report};
+pub use findings_report::{Counts, FindingsReport};
 
 /// A check.
 #[derive(Debug, Clone, Copy)]
@@ -56,7 +56,7 @@ pub fn check(name: &str) -> Option<&'static Check> {
 }
 
 /// Runs these checks on a machine; if none is named, all that apply.
-pub fn run_checks(input: &CheckInput<'_>, only: &[&Check]) -> Report {
+pub fn run_checks(input: &CheckInput<'_>, only: &[&Check]) -> FindingsReport {
     let chosen: Vec<&Check> = match only {
         [] if input.node.devices.is_empty() => {
             CHECKS.iter().filter(|check| WITHOUT_DEVICES.contains(&check.name)).collect()
@@ -65,7 +65,7 @@ pub fn run_checks(input: &CheckInput<'_>, only: &[&Check]) -> Report {
         named => named.to_vec(),
     };
     let findings = chosen.into_iter().flat_map(|check| check.findings(input)).collect();
-    Report::new(input, findings)
+    FindingsReport::new(input, findings)
 }
 
 /// Checks that find the reason for a missing device.

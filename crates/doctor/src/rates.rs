@@ -5,7 +5,7 @@ use node::queries::Ethtool;
 use node::{Device, LinkLayer, Port, Reading};
 
 use super::input::{CheckInput, gbps, is_software, is_virtual, port_name};
-use super::{Evidence, Verdict};
+use super::{Evidence, Severity};
 
 /// A rate in Mb/s and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,11 +15,11 @@ pub(crate) struct KnownRate {
     pub(super) evidence: Evidence,
 }
 
-/// The rate a port should have, and the verdict if it is slower.
+/// The rate a port should have, and the severity if it is slower.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ExpectedRate {
     pub(super) rate: KnownRate,
-    pub(super) verdict: Verdict,
+    pub(super) severity: Severity,
 }
 
 /// What is known of a port's rate besides its file `rate`.
@@ -37,7 +37,7 @@ pub(crate) fn status(input: &CheckInput<'_>, device: &Device, port: &Port) -> Ra
     let mbps = current(input, device, port).map(|rate| rate.mbps);
     let checked = mbps.filter(|_| port.is_active() && !is_software(device));
     let expected = checked.and_then(|mbps| expected(input, device, port, mbps));
-    let reliable = expected.filter(|expected| expected.verdict != Verdict::Note);
+    let reliable = expected.filter(|expected| expected.severity != Severity::Note);
     RateStatus {
         netdev_mbps: is_imprecise(device, port).then_some(mbps),
         expected: reliable.map(|expected| (expected.rate.mbps, expected.rate.source)),
@@ -93,11 +93,11 @@ pub(super) fn expected(
 }
 
 fn by_user(input: &CheckInput<'_>) -> Option<ExpectedRate> {
-    let mbps = input.settings.expect_rate_mbps?;
+    let mbps = input.expectations.expect_rate_mbps?;
     let evidence = Evidence::new("expected rate", gbps(mbps));
     Some(ExpectedRate {
         rate: KnownRate { mbps, source: "the user".to_owned(), evidence },
-        verdict: Verdict::Problem,
+        severity: Severity::Problem,
     })
 }
 
@@ -112,7 +112,7 @@ fn by_link_partner(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> 
     );
     Some(ExpectedRate {
         rate: KnownRate { mbps: mbps.into(), source: "the link partner".to_owned(), evidence },
-        verdict: Verdict::Problem,
+        severity: Severity::Problem,
     })
 }
 
@@ -135,7 +135,7 @@ fn by_cable(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRate> {
     );
     Some(ExpectedRate {
         rate: KnownRate { mbps: mbps.into(), source: "the cable".to_owned(), evidence },
-        verdict: Verdict::Warning,
+        severity: Severity::Warning,
     })
 }
 
@@ -163,10 +163,10 @@ fn by_same_model(
         .filter(|(_, rate)| rate.mbps > now_mbps)
         .max_by_key(|(_, rate)| rate.mbps)?;
     let (name, rate) = faster;
-    let verdict = if is_virtual(device) { Verdict::Note } else { Verdict::Warning };
+    let severity = if is_virtual(device) { Severity::Note } else { Severity::Warning };
     Some(ExpectedRate {
         rate: KnownRate { source: format!("{name}, same model"), ..rate },
-        verdict,
+        severity,
     })
 }
 
@@ -180,7 +180,7 @@ fn by_supported_modes(input: &CheckInput<'_>, port: &Port) -> Option<ExpectedRat
     );
     Some(ExpectedRate {
         rate: KnownRate { mbps: mbps.into(), source: "the NIC".to_owned(), evidence },
-        verdict: Verdict::Note,
+        severity: Severity::Note,
     })
 }
 

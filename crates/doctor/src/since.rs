@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::finding::one_line;
 use super::input::port_name;
-use super::{Finding, Report, Verdict};
+use super::{Finding, FindingsReport, Severity};
 
 /// All differences.
 #[derive(Debug, Clone, Default, Serialize)]
@@ -49,7 +49,7 @@ pub struct CounterChange {
 }
 
 /// Compares two snapshots.
-pub fn compare(before: (&Node, &Report), now: (&Node, &Report)) -> Comparison {
+pub fn compare(before: (&Node, &FindingsReport), now: (&Node, &FindingsReport)) -> Comparison {
     let (facts_then, facts_now) = (facts(before.0), facts(now.0));
     let keys: BTreeSet<&(String, &'static str)> =
         facts_then.keys().chain(facts_now.keys()).collect();
@@ -152,11 +152,11 @@ fn counters(node: &Node) -> BTreeMap<(String, String), u64> {
 
 /// Faults of one report that the other does not have. Summaries are not compared, since they may contain changing
 /// numbers.
-fn only_in(one: &Report, other: &Report) -> Vec<Finding> {
-    let key = |finding: &Finding| (finding.check, finding.verdict, finding.subjects.clone());
+fn only_in(one: &FindingsReport, other: &FindingsReport) -> Vec<Finding> {
+    let key = |finding: &Finding| (finding.check, finding.severity, finding.subjects.clone());
     let known: Vec<_> = other.findings.iter().map(key).collect();
     let faults = one.findings.iter().filter(|finding| {
-        matches!(finding.verdict, Verdict::Note | Verdict::Warning | Verdict::Problem)
+        matches!(finding.severity, Severity::Note | Severity::Warning | Severity::Problem)
     });
     faults.filter(|finding| !known.contains(&key(finding))).cloned().collect()
 }

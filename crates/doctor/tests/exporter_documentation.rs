@@ -50,7 +50,7 @@ fn counters() -> String {
     let mut files: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     for row in TABLE {
         let words = if row.scale == 4 { " × 4" } else { "" };
-        let file = format!("`{}/{}`{words}", row.folder.name(), row.file);
+        let file = format!("`{}/{}`{words}", row.source.name(), row.file);
         files.entry(row.row.name()).or_default().push(file);
     }
     let mut listed = BTreeSet::new();

@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::Lane;
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
 use crate::region::Region;
@@ -122,7 +122,7 @@ impl AsyncLane {
     ) -> Result<T, Error> {
         let gone = || {
             let fix = "spawn the task that `drive` returned, and keep its runtime running";
-            Error::new(Kind::Gone, "send a request to the lane", "its driver task has ended", fix)
+            Error::new(ErrorKind::Gone, "send a request to the lane", "its driver task has ended", fix)
         };
         self.requests_to.send(request).await.map_err(|_| gone())?;
         answered.await.unwrap_or_else(|_| Err(gone()))

@@ -5,7 +5,7 @@ use std::fmt;
 /// An error with a message for people, and a kind for code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     call: String,
     why: String,
     fix: String,
@@ -13,7 +13,7 @@ pub struct Error {
 
 /// The kind of an error, for callers that act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// A limit is reached: request less, or raise it.
     Full,
     /// The peer or the device is gone.
@@ -31,7 +31,7 @@ pub enum Kind {
 impl Error {
     /// An error of a call, with its cause and what to try; also for crates that build on this one.
     pub fn new(
-        kind: Kind,
+        kind: ErrorKind,
         call: impl Into<String>,
         why: impl fmt::Display,
         fix: impl Into<String>,
@@ -40,7 +40,7 @@ impl Error {
     }
 
     /// Its kind.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }

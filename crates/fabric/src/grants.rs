@@ -3,7 +3,7 @@
 
 use rustix::rand::{GetRandomFlags, getrandom};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::op::Failure;
 use crate::region::{Region, Rights, Slice, WeakRegion};
 
@@ -25,7 +25,7 @@ impl Grants {
         let at = free.unwrap_or(self.rows.len());
         if at >= MAX_GRANTS {
             return Err(Error::new(
-                Kind::Full,
+                ErrorKind::Full,
                 "grant a region",
                 format!("the limit of {MAX_GRANTS} granted regions on this lane is reached"),
                 "drop unused regions, or grant fewer and larger ones",
@@ -83,7 +83,7 @@ pub(crate) fn random() -> Result<u128, Error> {
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => {
                 let fix = "getrandom must be allowed: see the seccomp profile";
-                return Err(Error::new(Kind::System, "create a key", error, fix));
+                return Err(Error::new(ErrorKind::System, "create a key", error, fix));
             }
         }
     }

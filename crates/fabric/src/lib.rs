@@ -46,7 +46,7 @@ mod unreleased;
 pub mod verbs;
 
 pub use drive::{AsyncLane, drive};
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use exchange::exchange;
 pub use lane::{BUSY_WAIT_TIME, BorrowedPath, Caps, Lane, SPIN_TIME, busy_wait, wait};
 pub use memory::{Memory, Pages};

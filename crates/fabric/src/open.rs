@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::setup::Fabric;
 use crate::{ofi, shm, tcp, verbs};
 
@@ -16,14 +16,14 @@ pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
         "ofi" => open_ofi(),
         _ => {
             let why = "unknown transport";
-            Err(Error::new(Kind::Misuse, format!("open {name}"), why, "use shm, tcp, verbs or ofi"))
+            Err(Error::new(ErrorKind::Misuse, format!("open {name}"), why, "use shm, tcp, verbs or ofi"))
         }
     }
 }
 
 fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
     let unsupported = |why: &dyn std::fmt::Display, fix: &str| {
-        Error::new(Kind::Unsupported, "open verbs", why, fix)
+        Error::new(ErrorKind::Unsupported, "open verbs", why, fix)
     };
     let library = Path::new(verbs::LIBRARY);
     let listed = verbs::list_devices(library).map_err(|off| unsupported(&off, off.fix()))?;
@@ -35,7 +35,7 @@ fn open_verbs() -> Result<Box<dyn Fabric>, Error> {
 
 fn open_ofi() -> Result<Box<dyn Fabric>, Error> {
     let unsupported = |why: &dyn std::fmt::Display, fix: &str| {
-        Error::new(Kind::Unsupported, "open ofi", why, fix)
+        Error::new(ErrorKind::Unsupported, "open ofi", why, fix)
     };
     let listed = ofi::list_providers(None).map_err(|off| unsupported(&off, off.fix()))?;
     let choice = ofi::choose(&listed, None)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::region::Rights;
 use crate::segment::mapping::PeerMapping;
 
@@ -59,14 +59,14 @@ impl RemoteRegion {
         }
         let why = format!("it was granted on a lane of kind {:?}, this one is {lane:?}", self.lane);
         let fix = "import a region on the lane it was granted on";
-        Err(Error::new(Kind::Misuse, "import a region", why, fix))
+        Err(Error::new(ErrorKind::Misuse, "import a region", why, fix))
     }
 
     /// Decodes a peer's bytes.
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         let invalid = |why: String| {
             let fix = "pass on the peer's bytes unchanged; both ends must run compatible versions";
-            Error::new(Kind::Misuse, "read a remote region", why, fix)
+            Error::new(ErrorKind::Misuse, "read a remote region", why, fix)
         };
         let bytes: &[u8; Self::ENCODED_BYTES] = bytes
             .try_into()

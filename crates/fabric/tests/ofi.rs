@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fabric::ofi::{Config, Domain, choose, list_providers};
 use fabric::{
-    Completion, Done, Fabric, Failure, Kind, Lane, Memory, Op, Pages, Region, Rights, Side, wait,
+    Completion, Done, Fabric, Failure, ErrorKind, Lane, Memory, Op, Pages, Region, Rights, Side, wait,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -62,7 +62,7 @@ fn a_peer_of_another_provider_is_refused_with_a_reason() {
     let (tcp, shm) = (open("tcp"), open("shm"));
     let offer = shm.prepare_lane(Side::Accept).unwrap().offer();
     let error = tcp.prepare_lane(Side::Dial).unwrap().connect(&offer, LIMIT).err().unwrap();
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("the peer uses provider shm, this end tcp"), "{error}");
 }
 
@@ -71,7 +71,7 @@ fn a_shared_region_is_used_while_it_is_attached(provider: &str) {
     let mut lanes = connect(&a, &b);
     let from = Region::shared(&memory(), Rights::NONE);
     let to = Region::shared(&memory(), Rights::ALL);
-    assert_eq!(lanes[1].grant(&to).unwrap_err().kind(), Kind::Misuse, "not attached yet");
+    assert_eq!(lanes[1].grant(&to).unwrap_err().kind(), ErrorKind::Misuse, "not attached yet");
     a.attach(&from).unwrap();
     b.attach(&to).unwrap();
     b.attach(&to).expect("attaching twice is allowed");
@@ -89,7 +89,7 @@ fn a_shared_region_is_used_while_it_is_attached(provider: &str) {
     let other = open(provider);
     other.attach(&to).expect("the region outlives its domains");
     let elsewhere = fabric::open("tcp").unwrap().register(&memory(), Rights::ALL).unwrap();
-    assert_eq!(other.attach(&elsewhere).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(other.attach(&elsewhere).unwrap_err().kind(), ErrorKind::Misuse);
 }
 
 #[test]

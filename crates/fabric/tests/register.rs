@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fabric::shm::Shm;
 use fabric::verbs::{DeviceRequest, Domain, LIBRARY, choose, list_devices};
 use fabric::{
-    Done, Error, Fabric, Failure, Kind, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
+    Done, Error, Fabric, Failure, ErrorKind, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
 };
 
 const MIB: usize = 1 << 20;
@@ -136,7 +136,7 @@ fn a_detached_region_is_refused_until_it_is_attached_again() {
     let mut lanes = connect(&near, &far);
     let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
     let region = Region::shared(&memory, Rights::ALL);
-    assert_eq!(lanes[0].grant(&region).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(lanes[0].grant(&region).unwrap_err().kind(), ErrorKind::Misuse);
     far.attach(&region).unwrap();
     let window = import(&mut lanes, &region);
     let write = || Op::write(1, region.slice(..8), window.at(800));
@@ -149,7 +149,7 @@ fn a_detached_region_is_refused_until_it_is_attached_again() {
         assert_eq!(pinned(), before);
     }
     let foreign = far.register(&memory, Rights::ALL).unwrap();
-    assert_eq!(near.attach(&foreign).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(near.attach(&foreign).unwrap_err().kind(), ErrorKind::Misuse);
     far.attach(&foreign).expect("it is registered there");
     far.detach(&foreign);
     far.detach(&region);
@@ -168,7 +168,7 @@ fn a_shared_region_has_a_limit_of_domains() {
         domain.attach(&region).unwrap();
     }
     let error = domains[16].attach(&region).unwrap_err();
-    assert_eq!(error.kind(), Kind::Full, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
     domains[3].detach(&region);
     domains[16].attach(&region).expect("a domain was detached");
 }
@@ -223,7 +223,7 @@ fn huge_pages_register() {
 fn the_error_of_a_device_without_permission_has_a_fix() {
     if std::env::var_os(CHILD).is_some() {
         let Err(error) = fabric::open("verbs") else { panic!("opened without permission") };
-        assert_eq!(error.kind(), Kind::Unsupported);
+        assert_eq!(error.kind(), ErrorKind::Unsupported);
         let text = error.to_string();
         assert!(text.contains("cannot open /dev/infiniband/uverbs"), "{text}");
         assert!(text.contains("give this user access to it"), "{text}");
@@ -245,7 +245,7 @@ fn the_error_of_a_low_memlock_has_its_value_and_a_fix() {
     if std::env::var_os(CHILD).is_some() {
         let memory = Memory::allocate(MIB, Pages::Plain).unwrap();
         let error = open().unwrap().register(&memory, Rights::ALL).unwrap_err();
-        assert_eq!(error.kind(), Kind::Full);
+        assert_eq!(error.kind(), ErrorKind::Full);
         let text = error.to_string();
         assert!(text.starts_with("register 1.0 MiB on rxe"), "{text}");
         assert!(text.contains("may lock 64.0 KiB (RLIMIT_MEMLOCK)"), "{text}");

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use kv_client::{AsyncClient, Condition, Error, Kind, PutOptions, Settings};
+use kv_client::{AsyncClient, Condition, Error, ErrorKind, PutOptions, Settings};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -38,17 +38,17 @@ pub(crate) async fn run(server: &str) -> Result<(), Error> {
         match task.await.expect("the task does not panic") {
             Ok(_) => println!("task {number} has the lock"),
             // An error has a kind to act on.
-            Err(error) if matches!(error.kind(), Kind::Condition(_)) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Condition(_)) => {
                 println!("task {number} does not: {error}");
             }
             Err(error) => return Err(error),
         }
     }
 
-    // A deadline for some calls only. A call that reaches it leaves nothing open at the store.
-    let quick = client.with_deadline(Duration::from_secs(2));
+    // A timeout for some calls only. A call that times out leaves nothing open at the store.
+    let quick = client.with_timeout(Duration::from_secs(2));
     match quick.get(b"example/one").await {
-        Err(error) if error.kind() == Kind::Deadline => println!("too slow: {error:#}"),
+        Err(error) if error.kind() == ErrorKind::TimedOut => println!("too slow: {error:#}"),
         got => println!("{:?}", got?),
     }
     for key in ["one", "two", "lock"] {

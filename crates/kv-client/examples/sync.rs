@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use kv_client::{Client, Condition, Cursor, Error, Kind, PutOptions, Settings};
+use kv_client::{Client, Condition, Cursor, Error, ErrorKind, PutOptions, Settings};
 
 fn main() -> Result<(), Error> {
     run(&std::env::args().nth(1).unwrap_or_else(|| "localhost:50051".to_owned()))
@@ -14,7 +14,7 @@ fn main() -> Result<(), Error> {
 /// Runs the example with the store at this address.
 pub(crate) fn run(server: &str) -> Result<(), Error> {
     // Every setting has a default. Further servers are used when the first cannot be reached, or is lost.
-    let settings = Settings::new(server).with_deadline(Duration::from_secs(10));
+    let settings = Settings::new(server).with_timeout(Duration::from_secs(10));
     let mut client = Client::connect(settings)?;
     let always = PutOptions::default();
 
@@ -41,10 +41,10 @@ pub(crate) fn run(server: &str) -> Result<(), Error> {
     match client.put(b"example/greeting", b"hello once more", &unchanged) {
         Ok(stored) => println!("stored as version {}", stored.version),
         Err(error) => match error.kind() {
-            Kind::Condition(Some(version)) => println!("changed: it has version {version} now"),
-            Kind::Condition(None) => println!("deleted"),
+            ErrorKind::Condition(Some(version)) => println!("changed: it has version {version} now"),
+            ErrorKind::Condition(None) => println!("deleted"),
             // The connection was lost during the write: read before you write again.
-            Kind::Unknown => println!("it may have happened: {error:#}"),
+            ErrorKind::Unknown => println!("it may have happened: {error:#}"),
             _ => return Err(error),
         },
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// The address of a store: a socket address, or `HOST:PORT` with a host name, which is looked up each time a connection
 /// is made.
@@ -37,7 +37,7 @@ impl Address {
             }),
         };
         let text = || format!("connect to {self:?}: not an address — use HOST:PORT");
-        if valid { Ok(()) } else { Err(Error::new(Kind::Misuse, text())) }
+        if valid { Ok(()) } else { Err(Error::new(ErrorKind::Misuse, text())) }
     }
 
     /// Its socket addresses, at least one. A host name is looked up, which may block.
@@ -47,7 +47,7 @@ impl Address {
             Form::Name(text) => text,
         };
         // A name that is not known now may be known later.
-        let failed = |reason| Error::new(Kind::Unavailable, format!("look up {text}{reason}"));
+        let failed = |reason| Error::new(ErrorKind::Unavailable, format!("look up {text}{reason}"));
         let found = text.to_socket_addrs().map_err(|error| failed("").because(error))?;
         let found: Vec<SocketAddr> = found.collect();
         if found.is_empty() { Err(failed(": the host has no address")) } else { Ok(found) }
@@ -121,7 +121,7 @@ mod tests {
             "10.0.0.7:0",
         ] {
             let error = Address::from(text).check().expect_err(text);
-            assert_eq!(error.kind(), Kind::Misuse);
+            assert_eq!(error.kind(), ErrorKind::Misuse);
             assert!(
                 error.to_string().contains(text) && error.to_string().contains("HOST:PORT"),
                 "{error}"
@@ -140,7 +140,7 @@ mod tests {
     #[test]
     fn an_unknown_host_keeps_the_resolvers_error() {
         let error = Address::from("no-such-host.invalid:1").resolve().unwrap_err();
-        assert_eq!(error.kind(), Kind::Unavailable);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert!(std::error::Error::source(&error).is_some(), "{error}");
     }
 }

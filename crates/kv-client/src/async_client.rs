@@ -15,10 +15,10 @@ use crate::call::{
 };
 use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::hint::Hint;
-use crate::in_flight::{Outcome, Reply};
+use crate::length_hint::LengthHint;
+use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
@@ -31,7 +31,7 @@ use crate::value::{Metadata, Value};
 ///
 /// Clones share one connection, and their concurrent requests are sent together. A lost connection is made
 /// again, without blocking the runtime. Calls behave as those of [`Client`](crate::Client), with one difference: while
-/// the receive buffer is full they wait for other tasks to drop values, up to the deadline.
+/// the receive buffer is full they wait for other tasks to drop values, up to [`Settings::timeout`].
 ///
 /// A call whose future is dropped may still be executed; its handles at the store are closed. The caller's
 /// own memory and values in chunks need a [`Client`](crate::Client).
@@ -39,8 +39,8 @@ use crate::value::{Metadata, Value};
 pub struct AsyncClient {
     requests: mpsc::Sender<QueuedRequest>,
     shared: Arc<Shared>,
-    hint: Arc<Hint>,
-    deadline: Duration,
+    hint: Arc<LengthHint>,
+    timeout: Duration,
 }
 
 /// An owned [`CallArguments`].
@@ -54,21 +54,21 @@ impl AsyncClient {
     /// Connects to the first store that answers, and spawns the task that does the work. It ends with the last
     /// clone.
     pub async fn connect(settings: Settings) -> Result<Self, Error> {
-        let deadline = settings.deadline;
+        let timeout = settings.timeout;
         let core = tokio::task::spawn_blocking(move || ClientCore::connect(settings)).await;
         let core = core.map_err(|error| {
-            Error::new(Kind::Other, "connect to the store: the task was cancelled").because(error)
+            Error::new(ErrorKind::Other, "connect to the store: the task was cancelled").because(error)
         })??;
         let (requests, queue) = mpsc::channel(QUEUE_LENGTH);
         let (driver, shared) = Driver::new(core, queue);
         tokio::spawn(driver.run());
-        Ok(AsyncClient { requests, shared, hint: Arc::default(), deadline })
+        Ok(AsyncClient { requests, shared, hint: Arc::default(), timeout })
     }
 
-    /// The same client, with another [`Settings::deadline`] for each call.
+    /// The same client, with another [`Settings::timeout`] for each call.
     #[must_use]
-    pub fn with_deadline(&self, deadline: Duration) -> Self {
-        AsyncClient { deadline, ..self.clone() }
+    pub fn with_timeout(&self, timeout: Duration) -> Self {
+        AsyncClient { timeout, ..self.clone() }
     }
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
@@ -82,8 +82,8 @@ impl AsyncClient {
     }
 
     /// The maximum length of a value that one request stores; [`AsyncClient::put`] stores longer ones in chunks.
-    pub fn max_at_once(&self) -> usize {
-        self.shared.max_at_once()
+    pub fn max_put_bytes(&self) -> usize {
+        self.shared.max_put_bytes()
     }
 
     /// A key's value. It must not be longer than half of the receive buffer.
@@ -129,22 +129,22 @@ impl AsyncClient {
         for (key, answered) in keys.iter().zip(in_flight) {
             let operation = || describe("get", key);
             let got = self.receive(answered, &mut deadline, operation).await;
-            let got = got.and_then(|reply| {
-                let (answer, value, _) = reply.into_parts();
+            let got = got.and_then(|received| {
+                let (answer, value, _) = received.into_parts();
                 self.hint.learn(answer.length);
                 multi_get_item(&answer, value, operation)
             });
             values.push(match got {
                 Ok(MultiGetItem::Done(value)) => value,
                 Ok(MultiGetItem::Truncated) => self.get(key).await?,
-                Err(error) if error.kind() == Kind::Unavailable => self.get(key).await?,
+                Err(error) if error.kind() == ErrorKind::Unavailable => self.get(key).await?,
                 Err(error) => return Err(error),
             });
         }
         Ok(values)
     }
 
-    /// Stores a value, in chunks if it is longer than [`AsyncClient::max_at_once`].
+    /// Stores a value, in chunks if it is longer than [`AsyncClient::max_put_bytes`].
     pub async fn put(
         &self,
         key: &[u8],
@@ -154,7 +154,7 @@ impl AsyncClient {
         check(key)?;
         let owned =
             OwnedCallArguments { key: key.to_vec(), value: value.into(), options: *options };
-        match owned.value.len() > self.max_at_once() {
+        match owned.value.len() > self.max_put_bytes() {
             true => self.put_in_chunks(Arc::new(owned)).await,
             false => self.run(&mut Put, owned).await,
         }
@@ -181,9 +181,9 @@ impl AsyncClient {
                 }
                 Err(error) => Err(error),
             };
-            let put = put.and_then(|reply| results::stored(&reply.answer, operation));
+            let put = put.and_then(|received| results::stored(&received.answer, operation));
             stored.push(match put {
-                Err(error) if error.kind() == Kind::Overloaded => {
+                Err(error) if error.kind() == ErrorKind::Overloaded => {
                     self.put(key, *value, options).await
                 }
                 put => put,
@@ -199,9 +199,9 @@ impl AsyncClient {
         value: &[u8],
         options: &PutOptions,
         deadline: &mut Deadline,
-    ) -> Result<Option<Answered>, Error> {
+    ) -> Result<Option<OutcomeReceiver>, Error> {
         check(key)?;
-        if value.len() > self.max_at_once() {
+        if value.len() > self.max_put_bytes() {
             return Ok(None);
         }
         let owned =
@@ -236,8 +236,8 @@ impl AsyncClient {
                 in_flight.push_back(self.send(step, owned, &mut deadline).await?);
             }
             let Some(answered) = in_flight.pop_front() else { return Ok(()) };
-            let reply = self.receive(answered, &mut deadline, operation).await?;
-            results::stored(&reply.answer, operation)?;
+            let received = self.receive(answered, &mut deadline, operation).await?;
+            results::stored(&received.answer, operation)?;
         }
     }
 
@@ -297,8 +297,8 @@ impl AsyncClient {
         call.restart();
         loop {
             let answered = self.send(call.step(), owned, deadline).await?;
-            let reply = self.receive(answered, deadline, operation).await?;
-            if let Some(output) = call.take(reply, operation)? {
+            let received = self.receive(answered, deadline, operation).await?;
+            if let Some(output) = call.take(received, operation)? {
                 return Ok(output);
             }
         }
@@ -310,7 +310,7 @@ impl AsyncClient {
         step: Step,
         owned: &Arc<OwnedCallArguments>,
         deadline: &mut Deadline,
-    ) -> Result<Answered, Error> {
+    ) -> Result<OutcomeReceiver, Error> {
         let (owned, mut reserved) = (owned.clone(), Reserved::default());
         let submit: Submit = Box::new(move |core, call_id| {
             core.submit_step(call_id, step, &owned.arguments(), &mut reserved)
@@ -321,27 +321,27 @@ impl AsyncClient {
         {
             Ok(Ok(())) => Ok(answered),
             Ok(Err(_)) => Err(ended()),
-            Err(_) => Err(results::too_late(self.deadline, || "send to the store".to_owned())),
+            Err(_) => Err(results::too_late(self.timeout, || "send to the store".to_owned())),
         }
     }
 
     async fn receive(
         &self,
-        answered: Answered,
+        answered: OutcomeReceiver,
         deadline: &mut Deadline,
         operation: impl Fn() -> String,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         let outcome = match timeout(deadline.remaining(), answered).await {
             Ok(Ok(outcome)) => outcome?,
             Ok(Err(_)) => return Err(ended()),
-            Err(_) => return Err(results::too_late(self.deadline, operation)),
+            Err(_) => return Err(results::too_late(self.timeout, operation)),
         };
         deadline.renew();
-        results::reply(outcome, operation)
+        results::received(outcome, operation)
     }
 
     fn new_deadline(&self) -> Deadline {
-        Deadline::new(self.deadline)
+        Deadline::new(self.timeout)
     }
 }
 
@@ -358,15 +358,15 @@ impl OwnedCallArguments {
 
 impl std::fmt::Debug for AsyncClient {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AsyncClient").field("deadline", &self.deadline).finish_non_exhaustive()
+        f.debug_struct("AsyncClient").field("timeout", &self.timeout).finish_non_exhaustive()
     }
 }
 
-type Answered = oneshot::Receiver<Result<Outcome, Error>>;
+type OutcomeReceiver = oneshot::Receiver<Result<Outcome, Error>>;
 
 fn ended() -> Error {
     let text = "send to the store: the client's task has ended — keep its tokio runtime running";
-    Error::new(Kind::Unavailable, text)
+    Error::new(ErrorKind::Unavailable, text)
 }
 
 /// Requests in the task's queue; further callers wait.

@@ -4,7 +4,7 @@ use kv_proto::wire::Answer;
 
 use crate::error::Error;
 use crate::handle::{Handle, HandleId};
-use crate::in_flight::Reply;
+use crate::in_flight::ReceivedAnswer;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::step::Step;
@@ -27,7 +27,7 @@ pub(crate) trait Call {
     /// Takes the store's answer; `None`: there is another step.
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Self::Output>, Error>;
 }
@@ -52,10 +52,10 @@ impl Get {
 
     fn take_first(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Value>>, Error> {
-        let (answer, value, handle) = reply.into_parts();
+        let (answer, value, handle) = received.into_parts();
         if results::found(&answer, operation)?.is_none() {
             return Ok(Some(None));
         }
@@ -95,12 +95,12 @@ impl Call for Get {
     #[inline]
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Value>>, Error> {
-        let Some(rest) = self.rest.take() else { return self.take_first(reply, operation) };
+        let Some(rest) = self.rest.take() else { return self.take_first(received, operation) };
         drop(rest);
-        let (answer, value, _) = reply.into_parts();
+        let (answer, value, _) = received.into_parts();
         results::found(&answer, operation)?;
         let value = results::verify(&answer, value, self.checksum, operation)?;
         results::complete_value(value, self.length.unwrap_or(0), operation)
@@ -124,10 +124,10 @@ impl Call for Put {
     #[inline]
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Stored>, Error> {
-        results::stored(&reply.answer, operation).map(Some)
+        results::stored(&received.answer, operation).map(Some)
     }
 }
 
@@ -151,10 +151,10 @@ impl Call for PutFrom {
 
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Stored>, Error> {
-        results::stored(&reply.answer, operation).map(Some)
+        results::stored(&received.answer, operation).map(Some)
     }
 }
 
@@ -176,7 +176,7 @@ impl Call for Begin {
 
     fn take(
         &mut self,
-        Reply { answer, handle, .. }: Reply,
+        ReceivedAnswer { answer, handle, .. }: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Handle>, Error> {
         results::stored(&answer, operation)?;
@@ -201,7 +201,7 @@ impl Call for Commit {
 
     fn take(
         &mut self,
-        Reply { answer, .. }: Reply,
+        ReceivedAnswer { answer, .. }: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Stored>, Error> {
         results::stored(&answer, operation).map(Some)
@@ -223,10 +223,10 @@ impl Call for Delete {
 
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<u64>>, Error> {
-        results::deleted(&reply.answer, operation).map(Some)
+        results::deleted(&received.answer, operation).map(Some)
     }
 }
 
@@ -245,10 +245,10 @@ impl Call for Stat {
 
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Option<Metadata>>, Error> {
-        results::found(&reply.answer, operation).map(Some)
+        results::found(&received.answer, operation).map(Some)
     }
 }
 
@@ -269,10 +269,10 @@ impl Call for List {
 
     fn take(
         &mut self,
-        reply: Reply,
+        received: ReceivedAnswer,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Option<Page>, Error> {
-        let (answer, value, _) = reply.into_parts();
+        let (answer, value, _) = received.into_parts();
         results::page(&answer, value, operation).map(Some)
     }
 }
@@ -301,15 +301,15 @@ mod tests {
     use kv_proto::wire::Status;
 
     use super::*;
-    use crate::error::Kind;
+    use crate::error::ErrorKind;
     use crate::handle::Handles;
 
-    fn reply(answer: Answer, handle: Option<Handle>) -> Reply {
-        Reply { answer, bytes: None, handle }
+    fn received(answer: Answer, handle: Option<Handle>) -> ReceivedAnswer {
+        ReceivedAnswer { answer, bytes: None, handle }
     }
 
-    fn long(length: u64, handles: &Handles) -> Reply {
-        reply(Answer { length, ..Answer::new(Status::Ok) }, handles.open(3))
+    fn long(length: u64, handles: &Handles) -> ReceivedAnswer {
+        received(Answer { length, ..Answer::new(Status::Ok) }, handles.open(3))
     }
 
     fn operation() -> String {
@@ -322,8 +322,8 @@ mod tests {
         assert!(matches!(get.step(), Step::Get { length: 100, keep: true, .. }));
         assert!(get.take(long(2000, &handles), operation).unwrap().is_none());
         assert!(matches!(get.step(), Step::Read { offset: 0, length: 2000, .. }));
-        let read = get.take(reply(Answer::new(Status::Ok), None), operation);
-        assert_eq!(read.unwrap_err().kind(), Kind::TooLong, "not in one answer");
+        let read = get.take(received(Answer::new(Status::Ok), None), operation);
+        assert_eq!(read.unwrap_err().kind(), ErrorKind::TooLong, "not in one answer");
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
@@ -331,7 +331,7 @@ mod tests {
     fn a_value_longer_than_half_of_the_receive_buffer_is_refused() {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
         let refused = get.take(long(2049, &handles), operation).unwrap_err();
-        assert_eq!(refused.kind(), Kind::TooLong);
+        assert_eq!(refused.kind(), ErrorKind::TooLong);
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [3]);
     }
 
@@ -339,17 +339,17 @@ mod tests {
     fn a_read_restarts_when_its_handle_is_closed() {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
         get.take(long(2000, &handles), operation).unwrap();
-        let closed = get.take(reply(Answer::new(Status::NoHandle), None), operation).unwrap_err();
-        assert_eq!(closed.kind(), Kind::Unavailable);
+        let closed = get.take(received(Answer::new(Status::NoHandle), None), operation).unwrap_err();
+        assert_eq!(closed.kind(), ErrorKind::Unavailable);
         get.restart();
         assert!(matches!(get.step(), Step::Get { .. }));
-        let missing = get.take(reply(Answer::new(Status::NotFound), None), operation).unwrap();
+        let missing = get.take(received(Answer::new(Status::NotFound), None), operation).unwrap();
         assert!(matches!(missing, Some(None)));
     }
 
     #[test]
     fn a_begin_without_a_handle_is_a_protocol_error() {
-        let begun = Begin { length: 5 }.take(reply(Answer::new(Status::Ok), None), operation);
-        assert_eq!(begun.unwrap_err().kind(), Kind::ProtocolError);
+        let begun = Begin { length: 5 }.take(received(Answer::new(Status::Ok), None), operation);
+        assert_eq!(begun.unwrap_err().kind(), ErrorKind::ProtocolError);
     }
 }

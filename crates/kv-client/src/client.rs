@@ -7,14 +7,14 @@ use fabric::link::LinkStatus;
 use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
-use crate::answers::Answers;
+use crate::call_table::CallTable;
 use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
 use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
-use crate::error::{Error, Kind};
-use crate::hint::Hint;
-use crate::in_flight::{Outcome, Reply};
+use crate::error::{Error, ErrorKind};
+use crate::length_hint::LengthHint;
+use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::pending::{Dropped, Pending};
@@ -28,27 +28,27 @@ use crate::value::{Metadata, Value};
 /// A client of a store, for one thread at a time. Use one for each thread that calls the store.
 ///
 /// A call that only reads is repeated when the connection is lost. A write is sent again only to a store that knows whether
-/// it was done; otherwise it fails with [`Kind::Unknown`].
+/// it was done; otherwise it fails with [`ErrorKind::Unknown`].
 pub struct Client {
     pub(crate) core: ClientCore,
     /// Pending requests and their outcomes.
-    answers: Answers,
+    calls: CallTable,
     /// Pending calls and buffers that users of the client have dropped.
     pub(crate) dropped: Arc<DropQueue<Dropped>>,
-    hint: Hint,
+    hint: LengthHint,
 }
 
 impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = ClientCore::connect(settings)?;
-        let (answers, dropped) = (Answers::default(), Arc::default());
-        Ok(Client { core, answers, dropped, hint: Hint::default() })
+        let (calls, dropped) = (CallTable::default(), Arc::default());
+        Ok(Client { core, calls, dropped, hint: LengthHint::default() })
     }
 
-    /// Changes [`Settings::deadline`] for the calls from now on.
-    pub fn set_deadline(&mut self, deadline: Duration) {
-        self.core.set_deadline(deadline);
+    /// Changes [`Settings::timeout`] for the calls from now on.
+    pub fn set_timeout(&mut self, timeout: Duration) {
+        self.core.set_timeout(timeout);
     }
 
     /// Which transport the connection uses, and why; `None` while there is no connection.
@@ -62,8 +62,8 @@ impl Client {
     }
 
     /// The maximum length of a value that one request stores; [`Client::put`] stores longer ones in chunks.
-    pub fn max_at_once(&self) -> usize {
-        self.core.max_at_once()
+    pub fn max_put_bytes(&self) -> usize {
+        self.core.max_put_bytes()
     }
 
     /// A key's value. It must not be longer than half of the receive buffer: read longer ones with [`Client::open`].
@@ -98,10 +98,10 @@ impl Client {
         value
     }
 
-    /// Stores a value, in chunks if it is longer than [`Client::max_at_once`].
+    /// Stores a value, in chunks if it is longer than [`Client::max_put_bytes`].
     pub fn put(&mut self, key: &[u8], value: &[u8], options: &PutOptions) -> Result<Stored, Error> {
         check(key)?;
-        if value.len() > self.max_at_once() {
+        if value.len() > self.max_put_bytes() {
             let mut writer = self.create(key, value.len() as u64, options)?;
             writer.write(value)?;
             return writer.commit();
@@ -130,14 +130,14 @@ impl Client {
 
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     ///
-    /// All of them are in the receive buffer at once: it fails with [`Kind::Busy`] if they do not fit.
+    /// All of them are in the receive buffer at once: it fails with [`ErrorKind::Busy`] if they do not fit.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();
         let mut call_ids = Vec::with_capacity(keys.len());
         let values = self.get_each(keys, hint, &mut call_ids);
         if values.is_err() {
-            call_ids.into_iter().for_each(|call_id| self.answers.ignore(call_id));
+            call_ids.into_iter().for_each(|call_id| self.calls.ignore(call_id));
         }
         values
     }
@@ -157,15 +157,15 @@ impl Client {
 
     fn get_one_of_many(&mut self, key: &[u8], call_id: CallId) -> Result<Option<Value>, Error> {
         let operation = || describe("get", key);
-        let got = self.await_reply(call_id, operation).and_then(|reply| {
-            let (answer, value, _) = reply.into_parts();
+        let got = self.await_answer(call_id, operation).and_then(|received| {
+            let (answer, value, _) = received.into_parts();
             self.hint.learn(answer.length);
             multi_get_item(&answer, value, operation)
         });
         match got {
             Ok(MultiGetItem::Done(value)) => Ok(value),
             Ok(MultiGetItem::Truncated) => self.get(key),
-            Err(error) if error.kind() == Kind::Unavailable => self.get(key),
+            Err(error) if error.kind() == ErrorKind::Unavailable => self.get(key),
             Err(error) => Err(error),
         }
     }
@@ -182,7 +182,7 @@ impl Client {
             .map(|(key, value)| match &lost {
                 // No store can be reached: the other items fail without waiting.
                 Some(error) => Err(error.clone()),
-                None if value.len() > self.max_at_once() => Ok(None),
+                None if value.len() > self.max_put_bytes() => Ok(None),
                 None => {
                     let begun = self.submit_put(key, value, options, &mut deadline);
                     lost = begun.as_ref().err().filter(|error| error.is_transient()).cloned();
@@ -197,7 +197,7 @@ impl Client {
                 Err(error) => return Err(error),
             };
             match put {
-                Err(error) if error.kind() == Kind::Overloaded => self.put(key, value, options),
+                Err(error) if error.kind() == ErrorKind::Overloaded => self.put(key, value, options),
                 put => put,
             }
         };
@@ -218,7 +218,7 @@ impl Client {
         self.begin_step(get, &CallArguments::of(key), &mut self.deadline())
     }
 
-    /// Begins to store a value of at most [`Client::max_at_once`] bytes, without waiting.
+    /// Begins to store a value of at most [`Client::max_put_bytes`] bytes, without waiting.
     pub fn begin_put(
         &mut self,
         key: &[u8],
@@ -258,7 +258,7 @@ impl Client {
     ) -> Result<Option<Value>, Error> {
         let call_id = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
         let operation = || describe("get", key);
-        let (answer, value, _) = self.await_reply(call_id, operation)?.into_parts();
+        let (answer, value, _) = self.await_answer(call_id, operation)?.into_parts();
         self.hint.learn(answer.length);
         Ok(results::found(&answer, operation)?.and(value))
     }
@@ -276,22 +276,22 @@ impl Client {
         deadline: &mut Deadline,
     ) -> Result<Stored, Error> {
         let operation = || describe("put", key);
-        let reply = self.await_until(call_id, deadline, operation)?;
+        let received = self.await_until(call_id, deadline, operation)?;
         deadline.renew();
-        results::stored(&reply.answer, operation)
+        results::stored(&received.answer, operation)
     }
 
     /// Waits until a pending call has its answer, and appends the ids of all such calls: their `finish_…`
-    /// does not wait. Without a pending call it fails at the deadline.
+    /// does not wait. Without a pending call it fails after [`Settings::timeout`].
     pub fn ready(&mut self, call_ids: &mut Vec<CallId>) -> Result<(), Error> {
         self.release_dropped();
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
         self.poll_briefly();
-        while !self.answers.any_ready() {
+        while !self.calls.any_ready() {
             self.wait_for_any(&mut deadline, || "wait for the store".to_owned())?;
         }
-        call_ids.extend(self.answers.all_ready());
+        call_ids.extend(self.calls.all_ready());
         Ok(())
     }
 
@@ -338,9 +338,9 @@ impl Client {
         call.restart();
         loop {
             let call_id = self.begin_step(call.step(), arguments, deadline)?;
-            let reply = self.await_until(call_id, deadline, operation)?;
+            let received = self.await_until(call_id, deadline, operation)?;
             deadline.renew();
-            if let Some(output) = call.take(reply, operation)? {
+            if let Some(output) = call.take(received, operation)? {
                 return Ok(output);
             }
         }
@@ -387,11 +387,11 @@ impl Client {
         mut submit: impl FnMut(&mut ClientCore, CallId) -> Result<(), Error>,
     ) -> Result<CallId, Error> {
         self.release_dropped();
-        let call_id = self.answers.expect();
+        let call_id = self.calls.expect();
         match self.when_possible(deadline, |this| submit(&mut this.core, call_id)) {
             Ok(()) => Ok(call_id),
             Err(error) => {
-                self.answers.release(call_id);
+                self.calls.release(call_id);
                 Err(error)
             }
         }
@@ -399,7 +399,7 @@ impl Client {
 
     /// Discards the outcome of a request.
     fn ignore(&mut self, call_id: CallId) {
-        self.answers.ignore(call_id);
+        self.calls.ignore(call_id);
     }
 
     /// Frees pending calls and buffers that users of the client have dropped.
@@ -407,7 +407,7 @@ impl Client {
     pub(crate) fn release_dropped(&mut self) {
         for dropped in self.dropped.take() {
             match dropped {
-                Dropped::Call(call_id) => self.answers.ignore(call_id),
+                Dropped::Call(call_id) => self.calls.ignore(call_id),
                 Dropped::Buffer(number) => {
                     // If this fails, the connection is lost, and the buffer is not granted on the next one.
                     let _ = self.core.unregister(number);
@@ -428,7 +428,7 @@ impl Client {
     /// them while this client does not poll, and the next call may come much later: so it waits for their answers, up to
     /// [`DISCARD_LIMIT`].
     pub(crate) fn discard(&mut self, call_ids: &mut dyn Iterator<Item = CallId>) {
-        let any = call_ids.map(|call_id| self.answers.ignore(call_id)).count() > 0;
+        let any = call_ids.map(|call_id| self.calls.ignore(call_id)).count() > 0;
         self.close_dropped();
         let mut deadline = Deadline::new(DISCARD_LIMIT);
         while any
@@ -436,8 +436,8 @@ impl Client {
             && !self.core.is_idle()
             && !deadline.remaining().is_zero()
         {
-            let Client { core, answers, .. } = self;
-            core.wait(deadline.remaining(), |call_id, outcome| answers.complete(call_id, outcome));
+            let Client { core, calls, .. } = self;
+            core.wait(deadline.remaining(), |call_id, outcome| calls.complete(call_id, outcome));
         }
     }
 
@@ -449,11 +449,11 @@ impl Client {
     ) -> Result<T, Error> {
         loop {
             let error = match attempt(self) {
-                Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => error,
+                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => error,
                 done => return done,
             };
             // No request in flight can free space.
-            let stuck = error.kind() == Kind::Busy && self.core.is_idle();
+            let stuck = error.kind() == ErrorKind::Busy && self.core.is_idle();
             if stuck || deadline.remaining().is_zero() {
                 self.core.give_up_unsent();
                 return Err(error);
@@ -472,16 +472,16 @@ impl Client {
         &mut self,
         request: &Request<'_>,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         let call_id = self.begin(request, None)?;
-        self.await_reply(call_id, operation)
+        self.await_answer(call_id, operation)
     }
 
-    pub(crate) fn await_reply(
+    pub(crate) fn await_answer(
         &mut self,
         call_id: CallId,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Reply, Error> {
+    ) -> Result<ReceivedAnswer, Error> {
         self.await_until(call_id, &mut self.deadline(), operation)
     }
 
@@ -490,14 +490,14 @@ impl Client {
         call_id: CallId,
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
-    ) -> Result<Reply, Error> {
-        let outcome = match self.answers.take(call_id) {
+    ) -> Result<ReceivedAnswer, Error> {
+        let outcome = match self.calls.take(call_id) {
             Some(outcome) => outcome,
             None => {
                 self.wait_for(call_id, deadline, operation).inspect_err(|_| self.ignore(call_id))?
             }
         };
-        results::reply(outcome, operation)
+        results::received(outcome, operation)
     }
 
     fn wait_for(
@@ -510,7 +510,7 @@ impl Client {
         let mut waited = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
         self.poll_briefly();
         loop {
-            if let Some(outcome) = self.answers.take(call_id) {
+            if let Some(outcome) = self.calls.take(call_id) {
                 return Ok(outcome);
             }
             waited?;
@@ -521,14 +521,14 @@ impl Client {
     /// Takes answers that arrive within a few microseconds, without reading the clock.
     #[inline]
     fn poll_briefly(&mut self) {
-        let Client { core, answers, .. } = self;
-        if !answers.any_ready() {
-            core.poll_briefly(|call_id, outcome| answers.complete(call_id, outcome));
+        let Client { core, calls, .. } = self;
+        if !calls.any_ready() {
+            core.poll_briefly(|call_id, outcome| calls.complete(call_id, outcome));
         }
     }
 
     pub(crate) fn deadline(&self) -> Deadline {
-        Deadline::new(self.core.settings().deadline)
+        Deadline::new(self.core.settings().timeout)
     }
 
     /// Waits for any answer; reconnects if the connection is lost.
@@ -544,8 +544,8 @@ impl Client {
         if left.is_zero() {
             return Err(results::too_late(deadline.limit(), operation));
         }
-        let Client { core, answers, .. } = self;
-        core.wait(left, |call_id, outcome| answers.complete(call_id, outcome));
+        let Client { core, calls, .. } = self;
+        core.wait(left, |call_id, outcome| calls.complete(call_id, outcome));
         Ok(())
     }
 }
@@ -563,5 +563,5 @@ const DISCARD_LIMIT: Duration = Duration::from_secs(1);
 #[cold]
 fn another_clients(call: &str, key: &[u8]) -> Error {
     let text = format!("{}: the pending call was begun by another client", describe(call, key));
-    Error::new(Kind::Misuse, text)
+    Error::new(ErrorKind::Misuse, text)
 }

@@ -12,10 +12,10 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::call_id::CallId;
 use crate::destination::Destination;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{Answered, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
-use crate::outbox::Outbox;
+use crate::in_flight::{RequestOutcome, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
+use crate::next_batch::NextBatch;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
@@ -60,7 +60,7 @@ impl Connection {
             .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
             .to_bytes();
         let hello_bytes =
-            ClientHello::Store { session, receive_buffer: region, control_block: true }.to_bytes();
+            ClientHello::Store { session, receive_buffer: region, slot_block: true }.to_bytes();
         let lease = receive_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
         let (from, to) = (lease.offset(), lease.offset() + hello_bytes.len());
         receive_buffer.memory().write(from, &hello_bytes);
@@ -75,7 +75,7 @@ impl Connection {
             let left = deadline.saturating_duration_since(Instant::now());
             if wait(&mut link, &mut done, left) == 0 && left.is_zero() {
                 return Err(Error::new(
-                    Kind::Deadline,
+                    ErrorKind::TimedOut,
                     format!(
                         "open a session at {server}: no answer within {limit:?} — check that a store listens there"
                     ),
@@ -93,7 +93,7 @@ impl Connection {
                 let reason = link.ended().unwrap_or(error);
                 let text = format!("open a session at {server}: {reason}");
                 Error::new(
-                    if link.ended().is_some() { Kind::Unavailable } else { Kind::ProtocolError },
+                    if link.ended().is_some() { ErrorKind::Unavailable } else { ErrorKind::ProtocolError },
                     text,
                 )
             })?;
@@ -138,31 +138,31 @@ impl Connection {
     }
 
     /// Sends a batch.
-    pub(crate) fn send_batch(&mut self, outbox: &mut Outbox) -> Result<(), Error> {
+    pub(crate) fn send_batch(&mut self, next_batch: &mut NextBatch) -> Result<(), Error> {
         if self.batches.is_empty() {
             self.poll_after_pause()?;
         }
-        let message = BatchHead::LENGTH + outbox.bytes.len();
+        let message = BatchHead::LENGTH + next_batch.bytes.len();
         // Values that are read in place begin at cache lines.
         let in_place = self.in_place || self.try_reading_in_place();
-        let padding = if in_place { (outbox.calls.len() + 1) * CACHE_LINE } else { 0 };
-        let answers = outbox.calls.len() * Answer::LENGTH + outbox.inline_bytes + padding;
+        let padding = if in_place { (next_batch.requests.len() + 1) * CACHE_LINE } else { 0 };
+        let answers = next_batch.requests.len() * Answer::LENGTH + next_batch.inline_bytes + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
         let capacity = lease.len() - begins;
         let tag = self.batches.next_tag();
         let head = BatchHead {
             in_place,
-            count: outbox.calls.len() as u16,
+            count: next_batch.requests.len() as u16,
             tag,
             at: (lease.offset() + begins) as u64,
             capacity: capacity as u64,
         };
         let memory = self.receive_buffer.memory();
         memory.write(lease.offset(), &head.to_bytes());
-        memory.write(lease.offset() + BatchHead::LENGTH, &outbox.bytes);
-        let calls = outbox.empty(self.batches.spare_calls());
-        let batch = PendingBatch::new(lease, message, calls);
+        memory.write(lease.offset() + BatchHead::LENGTH, &next_batch.bytes);
+        let requests = next_batch.empty(self.batches.spare_requests());
+        let batch = PendingBatch::new(lease, message, requests);
         match self.slots.announce(&self.receive_buffer, tag, &batch) {
             Announced::Polled => {}
             Announced::NotPolled => self.ops.push_back(Op::send(SEND, batch.message())),
@@ -337,15 +337,15 @@ impl Connection {
                 }
                 (RECEIVE, Ok(_)) => {
                     lost =
-                        Some(Error::new(Kind::ProtocolError, "unexpected message from the store"));
+                        Some(Error::new(ErrorKind::ProtocolError, "unexpected message from the store"));
                 }
                 (SEND, Ok(_)) => {}
                 (op_id, Ok(_)) => drop(self.control_messages.remove(&op_id)),
                 (_, Err(failure)) => {
                     let error = match self.link.ended() {
-                        Some(reason) => Error::new(Kind::Unavailable, reason),
+                        Some(reason) => Error::new(ErrorKind::Unavailable, reason),
                         None => {
-                            Error::new(Kind::Unavailable, "the connection failed").because(failure)
+                            Error::new(ErrorKind::Unavailable, "the connection failed").because(failure)
                         }
                     };
                     lost.get_or_insert(error);
@@ -355,7 +355,7 @@ impl Connection {
         if lost.is_none()
             && let Some(reason) = self.link.ended()
         {
-            lost = Some(Error::new(Kind::Unavailable, reason));
+            lost = Some(Error::new(ErrorKind::Unavailable, reason));
         }
         if lost.is_none() && self.batches.is_drained() {
             lost = Some(closing());
@@ -363,16 +363,16 @@ impl Connection {
         lost.map_or(Ok(()), Err)
     }
 
-    /// Resends unanswered batches of an earlier connection; calls that must not be resent get their outcome.
+    /// Resends unanswered batches of an earlier connection; requests that must not be resent get their outcome.
     pub(crate) fn resume(
         &mut self,
         mut old: PendingBatches,
         handles: &Handles,
-        answered: &mut Vec<Answered>,
+        outcomes: &mut Vec<RequestOutcome>,
     ) {
         let resumed = self.hello.resumed;
-        let writes = |batch: &PendingBatch| batch.calls.iter().any(|call| call.writes);
-        old.give_up(|batch| !resumed && !batch.refused && writes(batch), answered);
+        let writes = |batch: &PendingBatch| batch.requests.iter().any(|request| request.writes);
+        old.give_up(|batch| !resumed && !batch.refused && writes(batch), outcomes);
         for batch in old.resend() {
             self.ops.push_back(Op::send(SEND, batch.message()));
         }
@@ -411,17 +411,17 @@ fn clock() -> Duration {
 /// The store has not executed the last batches; another store may.
 #[cold]
 fn closing() -> Error {
-    Error::new(Kind::Unavailable, results::CLOSING)
+    Error::new(ErrorKind::Unavailable, results::CLOSING)
 }
 
 #[cold]
 fn not_received(error: NotReceived) -> Error {
     match error {
         NotReceived::ProtocolError(reason) => {
-            Error::new(Kind::ProtocolError, format!("the store's answer: {reason}"))
+            Error::new(ErrorKind::ProtocolError, format!("the store's answer: {reason}"))
         }
         NotReceived::Revoked => Error::new(
-            Kind::Unavailable,
+            ErrorKind::Unavailable,
             "the store closed the connection before the value was read",
         ),
     }

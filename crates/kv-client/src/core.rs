@@ -12,10 +12,10 @@ use crate::address::Address;
 use crate::call_id::CallId;
 use crate::connection::Connection;
 use crate::destination::Destination;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{Answered, Outcome, PendingBatches};
-use crate::outbox::Outbox;
+use crate::in_flight::{RequestOutcome, Outcome, PendingBatches};
+use crate::next_batch::NextBatch;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
 use crate::settings::Settings;
@@ -26,13 +26,13 @@ pub(crate) struct ClientCore {
     endpoint: Endpoint,
     receive_buffer: Arc<ReceiveBuffer>,
     connection: Option<Connection>,
-    outbox: Outbox,
+    next_batch: NextBatch,
     /// A lost connection that is not closed yet, since closing may take a moment.
     lost_connection: Option<Connection>,
     /// Batches in flight when the last connection was lost.
     unanswered: PendingBatches,
     /// Outcomes of requests that no store answered, to be delivered.
-    unreported: Vec<Answered>,
+    unreported: Vec<RequestOutcome>,
     session: Option<[u8; 16]>,
     sequence: u64,
     /// The index of the server that is tried next.
@@ -60,14 +60,14 @@ impl ClientCore {
         let region =
             endpoint.register(&memory, rights).map_err(failed("register the receive buffer"))?;
         let receive_buffer = ReceiveBuffer::new(region);
-        let deadline = Instant::now() + settings.deadline;
+        let deadline = Instant::now() + settings.timeout;
         let mut core = ClientCore {
             settings,
             endpoint,
             receive_buffer,
             connection: None,
             lost_connection: None,
-            outbox: Outbox::default(),
+            next_batch: NextBatch::default(),
             unanswered: PendingBatches::default(),
             unreported: Vec::new(),
             session: None,
@@ -82,8 +82,8 @@ impl ClientCore {
         Ok(core)
     }
 
-    pub(crate) fn set_deadline(&mut self, deadline: Duration) {
-        self.settings.deadline = deadline;
+    pub(crate) fn set_timeout(&mut self, timeout: Duration) {
+        self.settings.timeout = timeout;
     }
 
     pub(crate) fn settings(&self) -> &Settings {
@@ -143,14 +143,14 @@ impl ClientCore {
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
         let Some(limits) = self.limits().copied() else { return Err(self.not_connected()) };
-        if !self.outbox.fits(request, &limits) {
+        if !self.next_batch.fits(request, &limits) {
             self.send()?;
-            if !self.outbox.fits(request, &limits) {
+            if !self.next_batch.fits(request, &limits) {
                 let text = "send to the store: the request is longer than the store accepts";
-                return Err(Error::new(Kind::TooLong, text));
+                return Err(Error::new(ErrorKind::TooLong, text));
             }
         }
-        self.outbox.push(call_id, request, lease.take());
+        self.next_batch.push(call_id, request, lease.take());
         Ok(())
     }
 
@@ -168,25 +168,25 @@ impl ClientCore {
         for handle in self.handles.take_dropped() {
             // The answer is not needed.
             let closed = self.submit(CallId::NONE, &Request::Close { handle }, &mut None);
-            if closed.is_err_and(|error| error.kind() == Kind::Busy) {
+            if closed.is_err_and(|error| error.kind() == ErrorKind::Busy) {
                 self.handles.put_back(handle);
             }
         }
     }
 
     fn send(&mut self) -> Result<(), Error> {
-        if self.outbox.is_empty() {
+        if self.next_batch.is_empty() {
             return Ok(());
         }
         let Some(connection) = &mut self.connection else { return Err(self.not_connected()) };
         if connection.is_full() {
             let text =
                 "send to the store: its limit of batches in flight is reached — take answers first";
-            return Err(Error::new(Kind::Busy, text));
+            return Err(Error::new(ErrorKind::Busy, text));
         }
-        let sent = connection.send_batch(&mut self.outbox);
+        let sent = connection.send_batch(&mut self.next_batch);
         if let Err(error) = &sent
-            && error.kind() == Kind::Unavailable
+            && error.kind() == ErrorKind::Unavailable
         {
             self.lose(error.clone());
         }
@@ -233,21 +233,21 @@ impl ClientCore {
         let any = !self.unreported.is_empty();
         self.unreported
             .drain(..)
-            .for_each(|Answered { call_id, outcome }| complete(call_id, outcome));
+            .for_each(|RequestOutcome { call_id, outcome }| complete(call_id, outcome));
         any
     }
 
     /// The connection is lost; batches in flight wait for the next one.
     fn lose(&mut self, error: Error) {
         self.lost_connection = self.connection.take();
-        self.outbox.detach_handles();
+        self.next_batch.detach_handles();
         self.lost = Some(error);
         // The next attempt begins with another server.
         self.server += 1;
     }
 
     fn not_connected(&self) -> Error {
-        let error = Error::new(Kind::Unavailable, "send to the store: not connected");
+        let error = Error::new(ErrorKind::Unavailable, "send to the store: not connected");
         match &self.lost {
             Some(lost) => error.because(lost.clone()),
             None => error,
@@ -327,7 +327,7 @@ impl ClientCore {
             let text = format!(
                 "register memory with the store: its limit is {max} regions — unregister some, or use larger ones"
             );
-            return Err(Error::new(Kind::Misuse, text));
+            return Err(Error::new(ErrorKind::Misuse, text));
         }
         let rights = Rights { read: true, write: true, atomic: false };
         let region = self
@@ -365,7 +365,7 @@ impl ClientCore {
 
     /// Whether requests wait to be sent.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.outbox.is_empty()
+        !self.next_batch.is_empty()
     }
 
     /// Whether no request is in flight that could free a part of the receive buffer.
@@ -378,9 +378,9 @@ impl ClientCore {
 
     /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
-        let calls = self.outbox.empty(Vec::new()).into_iter();
+        let requests = self.next_batch.empty(Vec::new()).into_iter();
         self.unreported
-            .extend(calls.map(|call| Answered { call_id: call.call_id, outcome: Outcome::Unsent }));
+            .extend(requests.map(|request| RequestOutcome { call_id: request.call_id, outcome: Outcome::Unsent }));
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::call_id::CallId;
 use crate::core::ClientCore;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::in_flight::Outcome;
 use crate::retry::Pauses;
 
@@ -40,7 +40,7 @@ pub(crate) struct Shared {
 struct State {
     report: Option<Arc<fabric::link::Report>>,
     limits: Option<Limits>,
-    max_at_once: usize,
+    max_put_bytes: usize,
     chunk: usize,
 }
 
@@ -49,7 +49,7 @@ impl State {
         State {
             report: core.report(),
             limits: core.limits().copied(),
-            max_at_once: core.max_at_once(),
+            max_put_bytes: core.max_put_bytes(),
             chunk: core.chunk(),
         }
     }
@@ -66,8 +66,8 @@ impl Shared {
     }
 
     /// The maximum length of a value that one request stores.
-    pub(crate) fn max_at_once(&self) -> usize {
-        self.state().max_at_once
+    pub(crate) fn max_put_bytes(&self) -> usize {
+        self.state().max_put_bytes
     }
 
     /// The length of the chunks of longer values.
@@ -150,7 +150,7 @@ impl Driver {
 
     /// Reconnects, on threads that may block, with growing pauses. `None`: the runtime ends.
     async fn reconnect(mut self) -> Option<Self> {
-        let deadline = Instant::now() + self.core.settings().deadline;
+        let deadline = Instant::now() + self.core.settings().timeout;
         let mut pauses = Pauses::new();
         loop {
             let calling = tokio::task::spawn_blocking(move || {
@@ -247,14 +247,14 @@ impl Driver {
     }
 
     fn submit(&mut self, mut request: QueuedRequest) {
-        // The caller's deadline has passed.
+        // The caller's time limit has passed.
         if request.outcome.is_closed() {
             return;
         }
         self.call_id = self.call_id.next();
         match (request.submit)(&mut self.core, self.call_id) {
             Ok(()) => drop(self.callers.insert(self.call_id, request.outcome)),
-            Err(error) if matches!(error.kind(), Kind::Busy | Kind::Unavailable) => {
+            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => {
                 self.waiting_for_space.push_back(request);
             }
             Err(error) => drop(request.outcome.send(Err(error))),
@@ -282,7 +282,7 @@ fn register(fd: OwnedFd) -> Result<AsyncFd<OwnedFd>, Error> {
 
 fn io_failed(error: std::io::Error) -> Error {
     let text = "wait for the store: the tokio runtime must have I/O and time enabled";
-    Error::new(Kind::Other, text).because(error)
+    Error::new(ErrorKind::Other, text).because(error)
 }
 
 /// The runtime reports changes only; this reads the state.

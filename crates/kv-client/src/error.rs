@@ -13,7 +13,7 @@ pub struct Error(Box<ErrorInner>);
 /// Behind a pointer: results are moved in every call, and errors are rare.
 #[derive(Debug, Clone)]
 struct ErrorInner {
-    kind: Kind,
+    kind: ErrorKind,
     resource: Option<Resource>,
     text: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -22,7 +22,7 @@ struct ErrorInner {
 /// The kind of an error, for callers to act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub enum Kind {
+pub enum ErrorKind {
     /// The condition of a write is not met, and nothing was changed. The key's current version; `None` if the key does
     /// not exist.
     Condition(Option<u64>),
@@ -42,8 +42,8 @@ pub enum Kind {
     Misuse,
     /// The connection was lost during a write, which may or may not have happened: read before you write again.
     Unknown,
-    /// The deadline has passed. The request may still be executed.
-    Deadline,
+    /// No answer within [`Settings::timeout`](crate::Settings::timeout). The request may still be executed.
+    TimedOut,
     /// The store's limit of requests or clients is reached, and nothing was done: try again later.
     Overloaded,
     /// No store can be reached, the connection was lost, or the store closed the value that the call reads or writes.
@@ -77,19 +77,19 @@ pub enum Resource {
 }
 
 impl Error {
-    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Error(Box::new(ErrorInner { kind, resource: None, text: text.into(), source: None }))
     }
 
     /// An error of the fabric during this call.
     pub(crate) fn of_fabric(call: impl Into<String>, error: fabric::Error) -> Self {
         let kind = match error.kind() {
-            fabric::Kind::Denied => Kind::Denied,
-            fabric::Kind::Unsupported => Kind::Unsupported,
-            fabric::Kind::Misuse => Kind::Misuse,
-            fabric::Kind::Gone => Kind::Unavailable,
-            fabric::Kind::Full => Kind::Overloaded,
-            _ => Kind::Other,
+            fabric::ErrorKind::Denied => ErrorKind::Denied,
+            fabric::ErrorKind::Unsupported => ErrorKind::Unsupported,
+            fabric::ErrorKind::Misuse => ErrorKind::Misuse,
+            fabric::ErrorKind::Gone => ErrorKind::Unavailable,
+            fabric::ErrorKind::Full => ErrorKind::Overloaded,
+            _ => ErrorKind::Other,
         };
         Error::new(kind, call).because(error)
     }
@@ -115,11 +115,11 @@ impl Error {
 
     /// Whether another attempt to connect may succeed.
     pub(crate) fn is_transient(&self) -> bool {
-        matches!(self.0.kind, Kind::Unavailable | Kind::Deadline | Kind::Overloaded)
+        matches!(self.0.kind, ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::Overloaded)
     }
 
     /// The kind, for callers to act on.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
@@ -161,18 +161,18 @@ mod tests {
     use super::*;
 
     fn refused(server: &str) -> Error {
-        let cause = fabric::Error::new(fabric::Kind::Gone, "connect", "refused", "start it");
+        let cause = fabric::Error::new(fabric::ErrorKind::Gone, "connect", "refused", "start it");
         Error::of_fabric(format!("reach the store at {server}"), cause)
     }
 
     #[test]
     fn the_cause_is_kept_and_printed_on_request() {
         let error = refused("a:1");
-        assert_eq!(error.kind(), Kind::Unavailable);
+        assert_eq!(error.kind(), ErrorKind::Unavailable);
         assert_eq!(error.to_string(), "reach the store at a:1");
         assert_eq!(format!("{error:#}"), "reach the store at a:1: connect: refused — start it");
         let cause = error.source().and_then(|cause| cause.downcast_ref::<fabric::Error>());
-        assert_eq!(cause.map(fabric::Error::kind), Some(fabric::Kind::Gone));
+        assert_eq!(cause.map(fabric::Error::kind), Some(fabric::ErrorKind::Gone));
     }
 
     #[test]

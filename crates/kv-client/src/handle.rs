@@ -12,7 +12,7 @@ use crate::drop_queue::DropQueue;
 pub(crate) struct Handle {
     id: HandleId,
     /// `None` once the store has closed it.
-    closes: Option<Arc<Closes>>,
+    dropped_handles: Option<Arc<DroppedHandles>>,
 }
 
 /// The handle's number, and the connection on which it is valid.
@@ -26,14 +26,14 @@ pub(crate) struct HandleId {
 /// Creates the handles of one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Handles {
-    closes: Arc<Closes>,
+    dropped_handles: Arc<DroppedHandles>,
     connection: u64,
 }
 
 /// Handles that were dropped, until the store is asked to close them.
 #[derive(Debug, Default)]
-struct Closes {
-    dropped: DropQueue<HandleId>,
+struct DroppedHandles {
+    queue: DropQueue<HandleId>,
     /// Wakes the task that closes them, if there is one.
     wake: Notify,
 }
@@ -52,15 +52,15 @@ impl Handle {
 
     /// The store has closed it.
     pub(crate) fn closed_by_store(mut self) {
-        self.closes = None;
+        self.dropped_handles = None;
     }
 }
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        if let Some(closes) = self.closes.take() {
-            closes.dropped.push(self.id);
-            closes.wake.notify_one();
+        if let Some(dropped_handles) = self.dropped_handles.take() {
+            dropped_handles.queue.push(self.id);
+            dropped_handles.wake.notify_one();
         }
     }
 }
@@ -79,19 +79,19 @@ impl Handles {
     #[inline]
     pub(crate) fn open(&self, number: u64) -> Option<Handle> {
         let id = HandleId { number, connection: self.connection };
-        (number != 0).then(|| Handle { id, closes: Some(self.closes.clone()) })
+        (number != 0).then(|| Handle { id, dropped_handles: Some(self.dropped_handles.clone()) })
     }
 
     /// Whether any handle must be closed.
     #[inline]
     pub(crate) fn any_dropped(&self) -> bool {
-        self.closes.dropped.any()
+        self.dropped_handles.queue.any()
     }
 
     /// Numbers of dropped handles, to be closed on this connection. Handles of earlier connections are closed already.
     #[inline]
     pub(crate) fn take_dropped(&self) -> impl Iterator<Item = u64> + use<> {
-        let (dropped, connection) = (self.closes.dropped.take(), self.connection);
+        let (dropped, connection) = (self.dropped_handles.queue.take(), self.connection);
         let ours = dropped.into_iter().filter(move |id| id.connection == connection);
         ours.map(|id| id.number)
     }
@@ -103,7 +103,7 @@ impl Handles {
 
     /// Completes when a handle was dropped.
     pub(crate) async fn dropped(&self) {
-        self.closes.wake.notified().await;
+        self.dropped_handles.wake.notified().await;
     }
 }
 

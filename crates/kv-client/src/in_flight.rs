@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, BatchHead, ControlBlock, ReplyImmediate, Request, Status};
+use kv_proto::wire::{Answer, BatchHead, SlotBlock, ReplyImmediate, Request, Status};
 
 use crate::call_id::CallId;
 use crate::handle::{Handle, Handles};
-use crate::outbox::Call;
+use crate::next_batch::PendingRequest;
 use crate::receive_buffer::Lease;
 use crate::value::{Metadata, Received, Value};
 
@@ -22,7 +22,7 @@ pub(crate) struct PendingBatches {
     bytes: Vec<u8>,
     answers: Vec<Answer>,
     /// Empty, for reuse.
-    spare: Vec<Vec<Call>>,
+    spare: Vec<Vec<PendingRequest>>,
     /// The store has answered that it is shutting down.
     closing: bool,
     /// Creates the handles of this connection.
@@ -37,18 +37,18 @@ pub(crate) struct PendingBatch {
     writes_received: u32,
     /// The store answered that it is shutting down and did nothing of it: it may be sent to another store.
     pub(crate) refused: bool,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) requests: Vec<PendingRequest>,
 }
 
 /// A request's outcome.
-pub(crate) struct Answered {
+pub(crate) struct RequestOutcome {
     pub(crate) call_id: CallId,
     pub(crate) outcome: Outcome,
 }
 
 pub(crate) enum Outcome {
     /// The store has answered.
-    Answer(Reply),
+    Answer(ReceivedAnswer),
     /// A write whose connection was lost.
     Unknown,
     /// A read whose connection was lost: it may be repeated.
@@ -58,7 +58,7 @@ pub(crate) enum Outcome {
 }
 
 /// A store's answer to one request.
-pub(crate) struct Reply {
+pub(crate) struct ReceivedAnswer {
     pub(crate) answer: Answer,
     /// The bytes after it.
     pub(crate) bytes: Option<Received>,
@@ -66,19 +66,19 @@ pub(crate) struct Reply {
     pub(crate) handle: Option<Handle>,
 }
 
-impl Reply {
+impl ReceivedAnswer {
     /// The answer, the value that it came with, and the handle that it opened.
     #[inline]
     pub(crate) fn into_parts(self) -> (Answer, Option<Value>, Option<Handle>) {
-        let Reply { answer, bytes, handle } = self;
+        let ReceivedAnswer { answer, bytes, handle } = self;
         let value = bytes.map(|bytes| Value::new(bytes, metadata(&answer)));
         (answer, value, handle)
     }
 }
 
 impl PendingBatch {
-    pub(crate) fn new(lease: Lease, message: usize, calls: Vec<Call>) -> Self {
-        PendingBatch { lease: Arc::new(lease), message, writes_received: 0, refused: false, calls }
+    pub(crate) fn new(lease: Lease, message: usize, requests: Vec<PendingRequest>) -> Self {
+        PendingBatch { lease: Arc::new(lease), message, writes_received: 0, refused: false, requests }
     }
 
     /// Offset and length of its message in the receive buffer.
@@ -106,7 +106,7 @@ impl PendingBatch {
 
     /// The offset of the answers in a lease with a message of this length.
     pub(crate) fn answers_after(message: usize) -> usize {
-        message.next_multiple_of(CACHE_LINE) + ControlBlock::FLAG
+        message.next_multiple_of(CACHE_LINE) + SlotBlock::FLAG
     }
 
     /// The offset of the completion flag, which the store sets when the answers are written.
@@ -117,14 +117,14 @@ impl PendingBatch {
     /// Reads the answers, once all have arrived; returns the end of the values after them.
     fn read(&self, bytes: &mut Vec<u8>, answers: &mut Vec<Answer>) -> Result<usize, &'static str> {
         let begins = Self::answers_after(self.message);
-        bytes.resize(self.calls.len() * Answer::LENGTH, 0);
+        bytes.resize(self.requests.len() * Answer::LENGTH, 0);
         // Copied before they are parsed: the store could write to them again.
         self.lease.receive_buffer().memory().read(self.lease.offset() + begins, bytes);
         answers.clear();
         let mut end = begins + bytes.len();
-        for (call, bytes) in self.calls.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
+        for (request, bytes) in self.requests.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
             let answer = Answer::parse(bytes)?;
-            if call.is_inline && !answer.in_place {
+            if request.is_inline && !answer.in_place {
                 end = self.end_of_value(end, &answer)?;
             }
             answers.push(answer);
@@ -146,8 +146,8 @@ impl PendingBatch {
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
     ) -> Result<(), NotReceived> {
         let mut at = end.next_multiple_of(CACHE_LINE);
-        for (call, answer) in self.calls.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
-            if !call.is_inline {
+        for (request, answer) in self.requests.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
+            if !request.is_inline {
                 return Err(NotReceived::ProtocolError("unrequested value to read in place"));
             }
             let next = self.end_of_value(at, answer).map_err(NotReceived::ProtocolError)?;
@@ -169,16 +169,16 @@ impl PendingBatch {
         end: usize,
         handles: &Handles,
         complete: &mut impl FnMut(CallId, Outcome),
-    ) -> Vec<Call> {
-        let PendingBatch { lease, message, calls, .. } = self;
+    ) -> Vec<PendingRequest> {
+        let PendingBatch { lease, message, requests, .. } = self;
         let begin = lease.offset();
         let mut written = Self::answers_after(message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
         // Moved into the last value, which saves two atomic operations: most batches have one.
-        let mut leases = repeat_n(lease, calls.len());
-        for (call, answer) in calls.iter().zip(answers) {
+        let mut leases = repeat_n(lease, requests.len());
+        for (request, answer) in requests.iter().zip(answers) {
             let (lease, length) = (leases.next(), answer.written as usize);
-            let bytes = lease.filter(|_| call.is_inline).map(|lease| {
+            let bytes = lease.filter(|_| request.is_inline).map(|lease| {
                 let next = if answer.in_place { &mut in_place } else { &mut written };
                 let offset = begin + *next;
                 *next += length;
@@ -188,11 +188,11 @@ impl PendingBatch {
                 Received { lease, offset, length }
             });
             // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
-            let opens_handle = call.opens_handle && !answer.in_place;
+            let opens_handle = request.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
-            complete(call.call_id, Outcome::Answer(Reply { answer: *answer, bytes, handle }));
+            complete(request.call_id, Outcome::Answer(ReceivedAnswer { answer: *answer, bytes, handle }));
         }
-        calls
+        requests
     }
 }
 
@@ -272,31 +272,31 @@ impl PendingBatches {
         }
         batch.read_in_place_values(&self.answers, end, read_in_place)?;
         if let Some(batch) = row.take() {
-            let mut calls = batch.deliver(&self.answers, end, &self.handles, complete);
-            calls.clear();
-            self.spare.push(calls);
+            let mut requests = batch.deliver(&self.answers, end, &self.handles, complete);
+            requests.clear();
+            self.spare.push(requests);
             self.free.push(tag);
         }
         Ok(())
     }
 
-    /// An empty list for the calls of another batch.
-    pub(crate) fn spare_calls(&mut self) -> Vec<Call> {
+    /// An empty list for the requests of another batch.
+    pub(crate) fn spare_requests(&mut self) -> Vec<PendingRequest> {
         self.spare.pop().unwrap_or_default()
     }
 
-    /// Discards the batches that `selected` selects, with an outcome for each call.
+    /// Discards the batches that `selected` selects, with an outcome for each request.
     pub(crate) fn give_up(
         &mut self,
         selected: impl Fn(&PendingBatch) -> bool,
-        answered: &mut Vec<Answered>,
+        outcomes: &mut Vec<RequestOutcome>,
     ) {
         for (tag, row) in self.rows.iter_mut().enumerate() {
             let Some(batch) = row.take_if(|batch| selected(batch)) else { continue };
             self.free.push(tag as u32);
-            answered.extend(batch.calls.iter().map(|call| Answered {
-                call_id: call.call_id,
-                outcome: if call.writes { Outcome::Unknown } else { Outcome::Lost },
+            outcomes.extend(batch.requests.iter().map(|request| RequestOutcome {
+                call_id: request.call_id,
+                outcome: if request.writes { Outcome::Unknown } else { Outcome::Lost },
             }));
         }
     }
@@ -333,20 +333,20 @@ mod tests {
     use kv_proto::wire::{Message, Place};
 
     use super::*;
-    use crate::outbox::Outbox;
+    use crate::next_batch::NextBatch;
     use crate::receive_buffer::tests::receive_buffer;
 
     /// A batch with these requests, as if it had been sent.
     fn sent(requests: &[Request<'_>]) -> PendingBatches {
-        let mut outbox = Outbox::default();
-        requests.iter().for_each(|request| outbox.push(CallId::NONE, request, None));
+        let mut next_batch = NextBatch::default();
+        requests.iter().for_each(|request| next_batch.push(CallId::NONE, request, None));
         let count = requests.len() as u16;
         let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
-        let message = [&head.to_bytes()[..], &outbox.bytes].concat();
+        let message = [&head.to_bytes()[..], &next_batch.bytes].concat();
         let lease = receive_buffer(1 << 16).lease(1 << 13).unwrap();
         lease.receive_buffer().memory().write(lease.offset(), &message);
         let mut batches = PendingBatches::default();
-        batches.insert(0, PendingBatch::new(lease, message.len(), outbox.empty(Vec::new())));
+        batches.insert(0, PendingBatch::new(lease, message.len(), next_batch.empty(Vec::new())));
         batches
     }
 
@@ -370,11 +370,11 @@ mod tests {
     fn discarded_writes_are_unknown_and_discarded_reads_are_lost() {
         let delete =
             Request::Delete { key: b"k", condition: kv_proto::Condition::Always, sequence: 1 };
-        let (mut batches, mut answered) =
+        let (mut batches, mut outcomes) =
             (sent(&[Request::Stat { key: b"k" }, delete]), Vec::new());
-        batches.give_up(|_| true, &mut answered);
-        assert!(matches!(answered[0].outcome, Outcome::Lost));
-        assert!(matches!(answered[1].outcome, Outcome::Unknown));
+        batches.give_up(|_| true, &mut outcomes);
+        assert!(matches!(outcomes[0].outcome, Outcome::Lost));
+        assert!(matches!(outcomes[1].outcome, Outcome::Unknown));
         assert!(batches.is_empty());
     }
 }

@@ -2,10 +2,10 @@
 //! process by the store itself, over RDMA, shared memory or TCP.
 //!
 //! Start at [`Client`], which blocks, or at [`AsyncClient`], the same for tokio; both are made from [`Settings`]. What
-//! they get is a [`Value`], and every failure is an [`Error`] with a [`Kind`] to match on.
+//! they get is a [`Value`], and every failure is an [`Error`] with a [`ErrorKind`] to match on.
 //!
 //! ```no_run
-//! use kv_client::{Client, Condition, Kind, PutOptions, Settings};
+//! use kv_client::{Client, Condition, ErrorKind, PutOptions, Settings};
 //!
 //! # fn main() -> Result<(), kv_client::Error> {
 //! let mut client = Client::connect(Settings::new("localhost:50051"))?;
@@ -17,7 +17,7 @@
 //! let unchanged = PutOptions::default().with_condition(Condition::IfVersion(stored.version));
 //! match client.put(b"greeting", b"hello again", &unchanged) {
 //!     Ok(stored) => println!("version {}", stored.version),
-//!     Err(error) if matches!(error.kind(), Kind::Condition(_)) => println!("changed: {error}"),
+//!     Err(error) if matches!(error.kind(), ErrorKind::Condition(_)) => println!("changed: {error}"),
 //!     Err(error) => return Err(error),
 //! }
 //! # Ok(())
@@ -40,10 +40,10 @@
 //!
 //! It caches nothing, and copies nothing between stores: several [`Settings::servers`] are alternatives, not replicas.
 //! It never repeats a write unless the store knows whether it was done before; if that is unknown, the call fails with
-//! [`Kind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
+//! [`ErrorKind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
 
 mod address;
-mod answers;
+mod call_table;
 mod async_client;
 mod call;
 mod call_id;
@@ -55,10 +55,10 @@ mod driver;
 mod drop_queue;
 mod error;
 mod handle;
-mod hint;
+mod length_hint;
 mod in_flight;
 mod options;
-mod outbox;
+mod next_batch;
 mod page;
 mod pending;
 mod receive_buffer;
@@ -75,7 +75,7 @@ pub use address::Address;
 pub use async_client::AsyncClient;
 pub use call_id::CallId;
 pub use client::Client;
-pub use error::{Error, Kind, Resource};
+pub use error::{Error, ErrorKind, Resource};
 pub use kv_proto::Condition;
 pub use kv_proto::wire::Limits;
 pub use options::PutOptions;

@@ -25,7 +25,7 @@ pub struct PutOptions {
     pub ttl: Option<Duration>,
     /// The condition for the value to be stored.
     ///
-    /// Default: none. If it is not met, the call fails with [`Kind::Condition`](crate::Kind::Condition) and
+    /// Default: none. If it is not met, the call fails with [`ErrorKind::Condition`](crate::ErrorKind::Condition) and
     /// changes nothing.
     pub condition: Condition,
 }

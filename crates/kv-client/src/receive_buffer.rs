@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fabric::{Memory, Region, Slice};
-use kv_proto::wire::{ControlBlock, Message};
+use kv_proto::wire::{SlotBlock, Message};
 
-use crate::error::{Error, Kind, Resource};
+use crate::error::{Error, ErrorKind, Resource};
 
 /// Registered memory that the store may read and write.
 #[derive(Debug)]
@@ -30,8 +30,8 @@ pub(crate) struct Lease {
 
 impl ReceiveBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
-        // Never leased: the control block, and the one message that must be sent even when all else is in use.
-        region.memory().write(ControlBlock::LENGTH, &Message::CHECK_SLOTS);
+        // Never leased: the slot block, and the one message that must be sent even when all else is in use.
+        region.memory().write(SlotBlock::LENGTH, &Message::CHECK_SLOTS);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
         Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
     }
@@ -40,14 +40,14 @@ impl ReceiveBuffer {
         &self.region
     }
 
-    /// The message that asks the store to check the slots of the control block.
+    /// The message that asks the store to check the request slots.
     pub(crate) fn check_slots_message(&self) -> Slice {
-        self.region.slice(ControlBlock::LENGTH..ControlBlock::LENGTH + Message::CHECK_SLOTS.len())
+        self.region.slice(SlotBlock::LENGTH..SlotBlock::LENGTH + Message::CHECK_SLOTS.len())
     }
 
     /// Eight bytes for values that are not used.
     pub(crate) fn scratch(&self) -> Slice {
-        self.region.slice(ControlBlock::LENGTH + 8..ControlBlock::LENGTH + 16)
+        self.region.slice(SlotBlock::LENGTH + 8..SlotBlock::LENGTH + 16)
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -75,7 +75,7 @@ impl ReceiveBuffer {
             "lease {length} bytes of the receive buffer: {free} of {all} are free, not in one part — drop values \
              that are not needed, or raise receive_buffer_bytes"
         );
-        let kind = if length > all { Kind::TooLong } else { Kind::Busy };
+        let kind = if length > all { ErrorKind::TooLong } else { ErrorKind::Busy };
         Error::new(kind, text).of(Resource::ReceiveBuffer)
     }
 
@@ -132,7 +132,7 @@ impl Drop for Lease {
     }
 }
 
-const RESERVED: usize = ControlBlock::LENGTH + ALIGNMENT;
+const RESERVED: usize = SlotBlock::LENGTH + ALIGNMENT;
 /// A cache line, so that leases do not share one.
 const ALIGNMENT: usize = 64;
 
@@ -163,8 +163,8 @@ pub(crate) mod tests {
     fn a_lease_that_does_not_fit_is_busy_or_too_long() {
         let receive_buffer = receive_buffer(4096);
         let leases = receive_buffer.lease(4000 - RESERVED).unwrap();
-        assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), Kind::Busy);
-        assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), Kind::TooLong);
+        assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), ErrorKind::Busy);
+        assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), ErrorKind::TooLong);
         drop(leases);
         assert!(receive_buffer.lease(4096 - RESERVED).is_ok());
     }

@@ -9,9 +9,9 @@ use kv_proto::wire::{Answer, Place, Request, Source};
 use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
 use crate::drop_queue::DropQueue;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::in_flight::Reply;
+use crate::in_flight::ReceivedAnswer;
 use crate::options::PutOptions;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
@@ -19,7 +19,7 @@ use crate::step::{CallArguments, check, describe};
 use crate::value::{Metadata, checksum};
 
 /// The caller's memory, granted to the store under a number. The store may write to it only while a call that names it is in
-/// flight, or has passed its deadline and is not yet answered.
+/// flight, or has timed out and is not yet answered.
 ///
 /// Dropping it revokes the grant with the client's next call; [`Client::unregister`] revokes it at once.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl RegisteredBuffer {
             return Ok(());
         }
         let text = format!("{}: {range:?} is not within {} bytes", operation(), self.region.len());
-        Err(Error::new(Kind::Misuse, text))
+        Err(Error::new(ErrorKind::Misuse, text))
     }
 
     /// Clients number their buffers independently of each other.
@@ -75,7 +75,7 @@ impl Client {
     }
 
     /// Revokes the store's access to the memory, without waiting: do not call it while a call that names the memory has
-    /// passed its deadline and may still be executed.
+    /// timed out and may still be executed.
     pub fn unregister(&mut self, mut buffer: RegisteredBuffer) -> Result<(), Error> {
         if !buffer.belongs_to(self) {
             return Err(another_clients(|| "unregister memory".to_owned()));
@@ -135,7 +135,7 @@ impl Client {
             keep: true,
             checksum: checked,
         };
-        let Reply { answer, handle, .. } = self.call(&request, operation)?;
+        let ReceivedAnswer { answer, handle, .. } = self.call(&request, operation)?;
         let Some(metadata) = results::found(&answer, operation)? else { return Ok(None) };
         target.verify(&answer, 0, operation)?;
         let (mut done, wanted) = (answer.written, capacity.min(metadata.length));
@@ -151,7 +151,7 @@ impl Client {
                 let request = Request::Read { handle, offset, length, place, checksum: checked };
                 core.submit(call_id, &request, &mut None)
             })?;
-            let more = self.await_reply(call_id, operation)?.answer;
+            let more = self.await_answer(call_id, operation)?.answer;
             results::found(&more, operation)?;
             target.verify(&more, done, operation)?;
             if more.written == 0 {
@@ -210,7 +210,7 @@ impl Client {
                 let request = Request::Chunk { handle, offset, length: chunk, source };
                 core.submit(call_id, &request, &mut None)
             })?;
-            results::stored(&self.await_reply(call_id, operation)?.answer, operation)?;
+            results::stored(&self.await_answer(call_id, operation)?.answer, operation)?;
             offset += chunk;
         }
         Ok(())
@@ -245,7 +245,7 @@ impl Target<'_> {
         if offset.checked_add(length).is_none_or(|end| end > self.buffer.region.len()) {
             let text =
                 format!("{}: the store reports more bytes than fit into the memory", operation());
-            return Err(Error::new(Kind::ProtocolError, text));
+            return Err(Error::new(ErrorKind::ProtocolError, text));
         }
         let found = || checksum(self.buffer.memory(), offset, length);
         match self.checked && answer.checksum != Some(found()) {
@@ -257,14 +257,14 @@ impl Target<'_> {
 
 fn another_clients(operation: impl FnOnce() -> String) -> Error {
     Error::new(
-        Kind::Misuse,
+        ErrorKind::Misuse,
         format!("{}: the memory was registered by another client", operation()),
     )
 }
 
 fn short(operation: impl FnOnce() -> String) -> Error {
     Error::new(
-        Kind::ProtocolError,
+        ErrorKind::ProtocolError,
         format!("{}: the store sent less than was requested", operation()),
     )
 }

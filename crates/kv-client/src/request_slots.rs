@@ -1,18 +1,18 @@
-//! Request slots in our control block: requests and answers without a message, for a store that polls it.
+//! Our request slots: requests and answers without a message, for a store that polls them.
 
 use std::sync::atomic::{Ordering, fence};
 
-use kv_proto::wire::{ControlBlock, RequestSlot};
+use kv_proto::wire::{SlotBlock, RequestSlot};
 
 use crate::in_flight::PendingBatch;
 use crate::receive_buffer::ReceiveBuffer;
 
-/// Our side of the control block.
+/// Our side of the slot block.
 pub(crate) struct RequestSlots {
     /// The sequence of the last slot.
     last: u64,
     /// Announced batches without an answer, by slot.
-    announced: [Option<PendingSlot>; ControlBlock::SLOTS],
+    announced: [Option<PendingSlot>; SlotBlock::SLOTS],
     count: usize,
     asleep: bool,
 }
@@ -37,10 +37,10 @@ pub(crate) enum Announced {
 }
 
 impl RequestSlots {
-    /// An empty control block, for a connection that is about to be opened.
+    /// An empty slot block, for a connection that is about to be opened.
     pub(crate) fn new(receive_buffer: &ReceiveBuffer) -> Self {
-        receive_buffer.memory().write(0, &[0; ControlBlock::LENGTH]);
-        RequestSlots { last: 0, announced: [None; ControlBlock::SLOTS], count: 0, asleep: false }
+        receive_buffer.memory().write(0, &[0; SlotBlock::LENGTH]);
+        RequestSlots { last: 0, announced: [None; SlotBlock::SLOTS], count: 0, asleep: false }
     }
 
     #[inline]
@@ -57,9 +57,9 @@ impl RequestSlots {
         batch: &PendingBatch,
     ) -> Announced {
         let memory = receive_buffer.memory();
-        let polls = || memory.load(ControlBlock::STORE) == ControlBlock::SET;
+        let polls = || memory.load(SlotBlock::STORE) == SlotBlock::SET;
         let sequence = self.last + 1;
-        let place = (sequence % ControlBlock::SLOTS as u64) as usize;
+        let place = (sequence % SlotBlock::SLOTS as u64) as usize;
         let (at, length) = batch.position();
         if length > usize::from(u16::MAX) || self.announced[place].is_some() || !polls() {
             return Announced::NotPolled;
@@ -71,7 +71,7 @@ impl RequestSlots {
         self.count += 1;
         let at = (at / RequestSlot::UNIT) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: length as u16, at };
-        memory.store(ControlBlock::slot(sequence), slot.to_word());
+        memory.store(SlotBlock::slot(sequence), slot.to_word());
         // The store stops polling and then polls once more; we fill a slot and then check whether the store still polls.
         // So at least one of the two sees the other's write.
         fence(Ordering::SeqCst);
@@ -103,7 +103,7 @@ impl RequestSlots {
         let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
         receive_buffer
             .memory()
-            .store(ControlBlock::CONSUMED, oldest.map_or(self.last, |oldest| oldest - 1));
+            .store(SlotBlock::CONSUMED, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
     /// Publishes that we are about to sleep; `false`: a flag is set already.
@@ -111,7 +111,7 @@ impl RequestSlots {
         if self.count == 0 {
             return true;
         }
-        receive_buffer.memory().store(ControlBlock::CLIENT, ControlBlock::SET);
+        receive_buffer.memory().store(SlotBlock::CLIENT, SlotBlock::SET);
         self.asleep = true;
         fence(Ordering::SeqCst);
         let is_set = |announced: &PendingSlot| {
@@ -128,7 +128,7 @@ impl RequestSlots {
     #[inline]
     pub(crate) fn wake(&mut self, receive_buffer: &ReceiveBuffer) {
         if std::mem::take(&mut self.asleep) {
-            receive_buffer.memory().store(ControlBlock::CLIENT, 0);
+            receive_buffer.memory().store(SlotBlock::CLIENT, 0);
         }
     }
 }

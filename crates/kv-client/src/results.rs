@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use kv_proto::wire::{Answer, Entries, Status};
 
-use crate::error::{Error, Kind, Resource};
-use crate::in_flight::{Outcome, Reply, metadata};
+use crate::error::{Error, ErrorKind, Resource};
+use crate::in_flight::{Outcome, ReceivedAnswer, metadata};
 use crate::page::{Cursor, Page};
 use crate::value::{Metadata, Value};
 
@@ -21,23 +21,23 @@ pub struct Stored {
 }
 
 /// The store's answer, or why there is none. `operation` names the call, such as `put "key"`.
-pub(crate) fn reply(outcome: Outcome, operation: impl FnOnce() -> String) -> Result<Reply, Error> {
+pub(crate) fn received(outcome: Outcome, operation: impl FnOnce() -> String) -> Result<ReceivedAnswer, Error> {
     match outcome {
-        Outcome::Answer(reply) => Ok(reply),
+        Outcome::Answer(received) => Ok(received),
         Outcome::Unknown => {
             let why = "the connection was lost before the store answered, and the store does not know the request any \
                        more: it may or may not have happened — read before you write again";
-            Err(Error::new(Kind::Unknown, format!("{}: {why}", operation())))
+            Err(Error::new(ErrorKind::Unknown, format!("{}: {why}", operation())))
         }
         Outcome::Unsent => {
             let why = "the receive buffer has no space for the request — drop values that are not needed, or raise \
                        receive_buffer_bytes";
-            let error = Error::new(Kind::Busy, format!("{}: {why}", operation()));
+            let error = Error::new(ErrorKind::Busy, format!("{}: {why}", operation()));
             Err(error.of(Resource::ReceiveBuffer))
         }
         Outcome::Lost => {
             let why = "the connection was lost before the store answered — try again";
-            Err(Error::new(Kind::Unavailable, format!("{}: {why}", operation())))
+            Err(Error::new(ErrorKind::Unavailable, format!("{}: {why}", operation())))
         }
     }
 }
@@ -92,7 +92,7 @@ pub(crate) fn verify(
 pub(crate) fn damaged(operation: impl FnOnce() -> String) -> Error {
     let why = "checksum mismatch between the bytes received and those in the store — try again, and check network \
                devices and memory if it happens twice";
-    Error::new(Kind::Damaged, format!("{}: {why}", operation()))
+    Error::new(ErrorKind::Damaged, format!("{}: {why}", operation()))
 }
 
 /// Checks that a value is complete.
@@ -105,7 +105,7 @@ pub(crate) fn complete_value(
     // So fragmented in the pool that one answer cannot hold it.
     whole.ok_or_else(|| {
         Error::new(
-            Kind::TooLong,
+            ErrorKind::TooLong,
             format!(
                 "{}: too fragmented in the store's memory for one answer — read it in chunks",
                 operation()
@@ -120,7 +120,7 @@ pub(crate) fn beyond_receive_buffer(length: u64, operation: impl FnOnce() -> Str
          receive_buffer_bytes",
         operation()
     );
-    Error::new(Kind::TooLong, text).of(Resource::ReceiveBuffer)
+    Error::new(ErrorKind::TooLong, text).of(Resource::ReceiveBuffer)
 }
 
 /// A page of keys.
@@ -134,7 +134,7 @@ pub(crate) fn page(
     let mut keys = Vec::new();
     for entry in Entries::new(&bytes) {
         let entry = entry
-            .map_err(|why| Error::new(Kind::ProtocolError, format!("{}: {why}", operation())))?;
+            .map_err(|why| Error::new(ErrorKind::ProtocolError, format!("{}: {why}", operation())))?;
         let expires_in = entry.expires_in.map(Duration::from_millis);
         let metadata = Metadata { length: entry.length, version: entry.version, expires_in };
         keys.push((entry.key.to_vec(), metadata));
@@ -147,17 +147,17 @@ pub(crate) fn page(
 #[cold]
 pub(crate) fn mismatch(operation: impl FnOnce() -> String) -> Error {
     let text = format!("{}: the store's answer does not match the request", operation());
-    Error::new(Kind::ProtocolError, text)
+    Error::new(ErrorKind::ProtocolError, text)
 }
 
-/// No answer before the deadline.
+/// No answer in time.
 #[cold]
 pub(crate) fn too_late(limit: Duration, operation: impl FnOnce() -> String) -> Error {
     let text = format!(
         "{}: no answer within {limit:?}; the request may still be executed — check that the store is not overloaded",
         operation()
     );
-    Error::new(Kind::Deadline, text)
+    Error::new(ErrorKind::TimedOut, text)
 }
 
 /// The error for an answer that is a refusal.
@@ -170,82 +170,82 @@ pub(crate) fn refusal(answer: &Answer, operation: impl FnOnce() -> String) -> Er
     }
 }
 
-fn reason(answer: &Answer) -> (Kind, Option<Resource>, Cow<'static, str>) {
+fn reason(answer: &Answer) -> (ErrorKind, Option<Resource>, Cow<'static, str>) {
     let Answer { length, version, .. } = *answer;
     match answer.status {
         Status::Ok => {
-            (Kind::ProtocolError, None, "the store's answer does not match the request".into())
+            (ErrorKind::ProtocolError, None, "the store's answer does not match the request".into())
         }
-        Status::NotFound => (Kind::Other, None, "there is no such key".into()),
+        Status::NotFound => (ErrorKind::Other, None, "there is no such key".into()),
         Status::Exists => {
             let why = format!("the key exists already, in version {version}");
-            (Kind::Condition(Some(version)), None, why.into())
+            (ErrorKind::Condition(Some(version)), None, why.into())
         }
-        Status::Absent => (Kind::Condition(None), None, "there is no such key".into()),
+        Status::Absent => (ErrorKind::Condition(None), None, "there is no such key".into()),
         Status::OtherVersion => {
             let why = format!("the key has version {version} now");
-            (Kind::Condition(Some(version)), None, why.into())
+            (ErrorKind::Condition(Some(version)), None, why.into())
         }
         Status::Full => {
             let why = format!(
                 "the store is full ({length} bytes are free) — delete values, or let the store evict values or use \
                  more memory"
             );
-            (Kind::Full, Some(Resource::StoreMemory), why.into())
+            (ErrorKind::Full, Some(Resource::StoreMemory), why.into())
         }
         Status::TooLong => {
             let why = format!(
                 "the value is longer than the store's limit of {length} bytes — give the store more memory"
             );
-            (Kind::TooLong, Some(Resource::StoreMemory), why.into())
+            (ErrorKind::TooLong, Some(Resource::StoreMemory), why.into())
         }
         Status::NoRegion => (
-            Kind::Misuse,
+            ErrorKind::Misuse,
             None,
             "the memory is not registered with this store, or too short".into(),
         ),
         Status::NoHandle => {
             let why = "the store has closed the handle: idle for too long, or the connection was lost — begin again";
-            (Kind::Unavailable, None, why.into())
+            (ErrorKind::Unavailable, None, why.into())
         }
         Status::TooManyHandles => {
-            (Kind::Busy, None, "too many values are being read or written in chunks".into())
+            (ErrorKind::Busy, None, "too many values are being read or written in chunks".into())
         }
         Status::Forgotten | Status::InFlight => {
             let why =
                 "the store does not know whether the write was done — read before you write again";
-            (Kind::Unknown, None, why.into())
+            (ErrorKind::Unknown, None, why.into())
         }
-        Status::Unreadable => (Kind::Other, None, "the store could not read our memory".into()),
+        Status::Unreadable => (ErrorKind::Other, None, "the store could not read our memory".into()),
         Status::Denied => {
             let why = "permission denied: this identity may only read, or only use other keys — see the server's \
                        token file";
-            (Kind::Denied, None, why.into())
+            (ErrorKind::Denied, None, why.into())
         }
         Status::TooOften => {
             let why = "rate limit of this identity exceeded — try again later";
-            (Kind::RateLimited, Some(Resource::StoreRate), why.into())
+            (ErrorKind::RateLimited, Some(Resource::StoreRate), why.into())
         }
         Status::DiskFull => {
             let why = "the store's disk is full, and nothing was written — free space on it";
-            (Kind::Full, Some(Resource::StoreDisk), why.into())
+            (ErrorKind::Full, Some(Resource::StoreDisk), why.into())
         }
         Status::DiskFailed => {
             let why = "the store's disk failed — see the store's log";
-            (Kind::Other, Some(Resource::StoreDisk), why.into())
+            (ErrorKind::Other, Some(Resource::StoreDisk), why.into())
         }
         Status::Damaged => {
             let why =
                 "the value on the store's disk is damaged — put it again, or restore a backup";
-            (Kind::Damaged, Some(Resource::StoreDisk), why.into())
+            (ErrorKind::Damaged, Some(Resource::StoreDisk), why.into())
         }
-        Status::Incomplete => (Kind::Misuse, None, "chunks of the value are missing".into()),
+        Status::Incomplete => (ErrorKind::Misuse, None, "chunks of the value are missing".into()),
         Status::Busy => {
             let why = "the store's limit of bytes in flight is reached, and nothing was done — try again, or put less \
                        at a time";
-            (Kind::Overloaded, Some(Resource::StoreInFlight), why.into())
+            (ErrorKind::Overloaded, Some(Resource::StoreInFlight), why.into())
         }
-        Status::Closing => (Kind::Unavailable, None, CLOSING.into()),
+        Status::Closing => (ErrorKind::Unavailable, None, CLOSING.into()),
     }
 }
 
@@ -257,29 +257,29 @@ pub(crate) const CLOSING: &str =
 mod tests {
     use super::*;
 
-    fn kind(status: Status) -> Kind {
+    fn kind(status: Status) -> ErrorKind {
         refusal(&Answer { version: 7, ..Answer::new(status) }, || "put \"k\"".to_owned()).kind()
     }
 
     #[test]
     fn every_refusal_has_a_kind_to_act_on() {
-        assert_eq!(kind(Status::Exists), Kind::Condition(Some(7)));
-        assert_eq!(kind(Status::OtherVersion), Kind::Condition(Some(7)));
-        assert_eq!(kind(Status::Absent), Kind::Condition(None));
-        assert_eq!((kind(Status::Full), kind(Status::DiskFull)), (Kind::Full, Kind::Full));
+        assert_eq!(kind(Status::Exists), ErrorKind::Condition(Some(7)));
+        assert_eq!(kind(Status::OtherVersion), ErrorKind::Condition(Some(7)));
+        assert_eq!(kind(Status::Absent), ErrorKind::Condition(None));
+        assert_eq!((kind(Status::Full), kind(Status::DiskFull)), (ErrorKind::Full, ErrorKind::Full));
         assert_eq!(
             (kind(Status::Busy), kind(Status::TooOften)),
-            (Kind::Overloaded, Kind::RateLimited)
+            (ErrorKind::Overloaded, ErrorKind::RateLimited)
         );
         assert_eq!(
             (kind(Status::Forgotten), kind(Status::InFlight)),
-            (Kind::Unknown, Kind::Unknown)
+            (ErrorKind::Unknown, ErrorKind::Unknown)
         );
         assert_eq!(
             (kind(Status::NoHandle), kind(Status::Closing)),
-            (Kind::Unavailable, Kind::Unavailable)
+            (ErrorKind::Unavailable, ErrorKind::Unavailable)
         );
-        assert_eq!(kind(Status::Ok), Kind::ProtocolError);
+        assert_eq!(kind(Status::Ok), ErrorKind::ProtocolError);
     }
 
     #[test]

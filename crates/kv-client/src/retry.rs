@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// The deadline of a call. The clock is read only when a call takes long.
 #[derive(Debug)]
@@ -69,9 +69,9 @@ impl Retry {
     ) -> Option<Duration> {
         let pause = match error.kind() {
             // The store did nothing.
-            Kind::Overloaded => self.pauses.next(),
+            ErrorKind::Overloaded => self.pauses.next(),
             // A read handle is closed with its connection; reading restarts on the next one.
-            Kind::Unavailable
+            ErrorKind::Unavailable
                 if self.repeatable && self.lost_connections < MAX_LOST_CONNECTIONS =>
             {
                 self.lost_connections += 1;
@@ -104,7 +104,7 @@ const MAX_LOST_CONNECTIONS: u32 = 8;
 mod tests {
     use super::*;
 
-    fn error(kind: Kind) -> Error {
+    fn error(kind: ErrorKind) -> Error {
         Error::new(kind, "")
     }
 
@@ -114,7 +114,7 @@ mod tests {
     fn overload_is_retried_with_growing_pauses_until_the_deadline() {
         let (begun, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         let (mut retry, mut now, mut pauses) = (Retry::new(false), begun, Vec::new());
-        while let Some(pause) = retry.after(&error(Kind::Overloaded), now, &mut deadline) {
+        while let Some(pause) = retry.after(&error(ErrorKind::Overloaded), now, &mut deadline) {
             now += pause;
             pauses.push(pause.as_millis());
         }
@@ -127,7 +127,7 @@ mod tests {
     fn a_read_is_repeated_when_the_connection_was_lost_and_a_write_is_not() {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         let mut lost =
-            |retry: &mut Retry| retry.after(&error(Kind::Unavailable), now, &mut deadline);
+            |retry: &mut Retry| retry.after(&error(ErrorKind::Unavailable), now, &mut deadline);
         let mut read = Retry::new(true);
         for _ in 0..MAX_LOST_CONNECTIONS {
             assert_eq!(lost(&mut read), Some(Duration::ZERO));
@@ -140,27 +140,27 @@ mod tests {
     fn nothing_is_repeated_after_the_deadline() {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         let mut read = Retry::new(true);
-        assert!(read.after(&error(Kind::Unavailable), now, &mut deadline).is_some());
-        assert!(read.after(&error(Kind::Unavailable), now + LIMIT, &mut deadline).is_none());
+        assert!(read.after(&error(ErrorKind::Unavailable), now, &mut deadline).is_some());
+        assert!(read.after(&error(ErrorKind::Unavailable), now + LIMIT, &mut deadline).is_none());
         deadline.renew();
-        assert!(read.after(&error(Kind::Unavailable), now + LIMIT, &mut deadline).is_some());
+        assert!(read.after(&error(ErrorKind::Unavailable), now + LIMIT, &mut deadline).is_some());
     }
 
     #[test]
     fn other_errors_are_not_retried() {
         let (now, mut deadline) = (Instant::now(), Deadline::new(LIMIT));
         for kind in [
-            Kind::Unknown,
-            Kind::Deadline,
-            Kind::Condition(None),
-            Kind::Full,
-            Kind::TooLong,
-            Kind::Denied,
-            Kind::Misuse,
-            Kind::Busy,
-            Kind::RateLimited,
-            Kind::Damaged,
-            Kind::ProtocolError,
+            ErrorKind::Unknown,
+            ErrorKind::TimedOut,
+            ErrorKind::Condition(None),
+            ErrorKind::Full,
+            ErrorKind::TooLong,
+            ErrorKind::Denied,
+            ErrorKind::Misuse,
+            ErrorKind::Busy,
+            ErrorKind::RateLimited,
+            ErrorKind::Damaged,
+            ErrorKind::ProtocolError,
         ] {
             assert_eq!(Retry::new(true).after(&error(kind), now, &mut deadline), None, "{kind:?}");
         }

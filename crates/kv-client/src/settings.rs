@@ -8,7 +8,7 @@ use std::time::Duration;
 use fabric::session::Credentials;
 
 use crate::address::Address;
-use crate::error::{Error, Kind, Resource};
+use crate::error::{Error, ErrorKind, Resource};
 
 /// Returns credentials for the store at an address: the address, the socket address it was resolved to, and the time limit. It
 /// may block.
@@ -22,7 +22,7 @@ pub type CredentialSource =
 ///
 /// let settings = kv_client::Settings::new("node7:50051")
 ///     .with_server("node8:50051")
-///     .with_deadline(Duration::from_secs(5));
+///     .with_timeout(Duration::from_secs(5));
 /// assert_eq!(settings.servers.len(), 2);
 /// ```
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Settings {
     ///
     /// Default: `127.0.0.1:50051`. Name several only if they are alternatives, such as a store and its successor: a
     /// client reads and writes at one store, and nothing is copied between them. Connecting fails with
-    /// [`Kind::Misuse`] if there is none, or one is not `HOST:PORT`.
+    /// [`ErrorKind::Misuse`] if there is none, or one is not `HOST:PORT`.
     pub servers: Vec<Address>,
 
     /// Length of the receive buffer: registered memory for requests, answers and the [`Value`](crate::Value)s that the
@@ -40,7 +40,7 @@ pub struct Settings {
     ///
     /// Default: 64 MiB; the minimum is 1 MiB. Choose four times the longest value that is stored or read as a whole, or
     /// more if values are held for long. It counts against the limit of locked memory where RDMA is used. If it is too
-    /// small, calls fail with [`Kind::Busy`] while values are held, and with [`Kind::TooLong`] for values longer than
+    /// small, calls fail with [`ErrorKind::Busy`] while values are held, and with [`ErrorKind::TooLong`] for values longer than
     /// half of it.
     pub receive_buffer_bytes: usize,
 
@@ -48,13 +48,13 @@ pub struct Settings {
     ///
     /// Default: 30 s. Calls that move a value in chunks have this time for each answer. Choose more than the time in
     /// which a store is restarted if calls are to survive that. If it is too short, calls fail with
-    /// [`Kind::Deadline`] although the store executes them. It must not be zero.
-    pub deadline: Duration,
+    /// [`ErrorKind::TimedOut`] although the store executes them. It must not be zero.
+    pub timeout: Duration,
 
     /// Which transports connections may use, and the credentials for them.
     ///
     /// Default: the best transport that both ends have, and no credentials. Connecting fails with
-    /// [`Kind::Unsupported`] if a required transport is not available, and with [`Kind::Denied`] if the store
+    /// [`ErrorKind::Unsupported`] if a required transport is not available, and with [`ErrorKind::Denied`] if the store
     /// requires credentials.
     pub link: fabric::link::Settings,
 
@@ -70,7 +70,7 @@ impl Settings {
         Settings {
             servers: vec![server.into()],
             receive_buffer_bytes: 64 << 20,
-            deadline: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             link: fabric::link::Settings::default(),
             credentials: None,
         }
@@ -89,10 +89,10 @@ impl Settings {
         Settings { receive_buffer_bytes, ..self }
     }
 
-    /// With another [`Settings::deadline`].
+    /// With another [`Settings::timeout`].
     #[must_use]
-    pub fn with_deadline(self, deadline: Duration) -> Self {
-        Settings { deadline, ..self }
+    pub fn with_timeout(self, timeout: Duration) -> Self {
+        Settings { timeout, ..self }
     }
 
     /// With another [`Settings::link`].
@@ -109,7 +109,7 @@ impl Settings {
 
     /// Checks the settings.
     pub(crate) fn check(&self) -> Result<(), Error> {
-        let misuse = |text: String| Err(Error::new(Kind::Misuse, text));
+        let misuse = |text: String| Err(Error::new(ErrorKind::Misuse, text));
         if self.servers.is_empty() {
             return misuse("connect to a store: servers is empty — name at least one".to_owned());
         }
@@ -120,8 +120,8 @@ impl Settings {
             ))
             .map_err(|error| error.of(Resource::ReceiveBuffer));
         }
-        if self.deadline.is_zero() {
-            return misuse("connect to a store: deadline is zero — allow some time".to_owned());
+        if self.timeout.is_zero() {
+            return misuse("connect to a store: timeout is zero — allow some time".to_owned());
         }
         self.servers.iter().try_for_each(Address::check)
     }
@@ -139,7 +139,7 @@ impl fmt::Debug for Settings {
         f.debug_struct("Settings")
             .field("servers", &self.servers)
             .field("receive_buffer_bytes", &self.receive_buffer_bytes)
-            .field("deadline", &self.deadline)
+            .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }
@@ -153,7 +153,7 @@ mod tests {
 
     fn refused(settings: &Settings) -> String {
         let error = settings.check().unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Misuse);
         error.to_string()
     }
 
@@ -171,7 +171,7 @@ mod tests {
         assert!(refused(&none).contains("servers"));
         let small = Settings::default().with_receive_buffer_bytes((1 << 20) - 1);
         assert!(refused(&small).contains("receive_buffer_bytes is 1048575"));
-        assert!(refused(&Settings::default().with_deadline(Duration::ZERO)).contains("deadline"));
+        assert!(refused(&Settings::default().with_timeout(Duration::ZERO)).contains("timeout"));
         assert!(refused(&Settings::default().with_server("node8")).contains("\"node8\""));
     }
 

@@ -5,7 +5,7 @@ use kv_proto::wire::{Place, Request, Source};
 
 use crate::call_id::CallId;
 use crate::core::ClientCore;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
 use crate::options::PutOptions;
 use crate::page::Cursor;
@@ -165,7 +165,7 @@ impl ClientCore {
     }
 
     /// The maximum length of a value that one request stores.
-    pub(crate) fn max_at_once(&self) -> usize {
+    pub(crate) fn max_put_bytes(&self) -> usize {
         let max_bytes = self.limits().map_or(usize::MAX, |limits| limits.transfer as usize);
         (self.receive_buffer().len() / 4).min(max_bytes)
     }
@@ -192,7 +192,7 @@ fn invalid(length: usize) -> Error {
         0 => "the key is empty — use at least one byte".to_owned(),
         length => format!("the key has {length} bytes — the limit is {MAX_KEY_BYTES}"),
     };
-    Error::new(Kind::Misuse, text)
+    Error::new(ErrorKind::Misuse, text)
 }
 
 /// A call and its key, for errors.
@@ -221,7 +221,7 @@ mod tests {
         check(&[0; 4096]).unwrap();
         assert!(check(b"").unwrap_err().to_string().contains("empty"));
         let error = check(&[0; 4097]).unwrap_err();
-        assert_eq!(error.kind(), Kind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Misuse);
         assert!(error.to_string().contains("4097 bytes"), "{error}");
     }
 

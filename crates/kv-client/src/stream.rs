@@ -7,7 +7,7 @@ use kv_proto::wire::{Place, Request, Source};
 use crate::call::{Begin, Commit};
 use crate::call_id::CallId;
 use crate::client::Client;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::handle::Handle;
 use crate::options::PutOptions;
 use crate::results::{self, Stored};
@@ -16,7 +16,7 @@ use crate::value::{Metadata, Value};
 
 /// Reads one version of a value chunk by chunk, even if the key is changed meanwhile.
 ///
-/// The store keeps the version until the reader is dropped or idle for too long: then reading fails with [`Kind::Unavailable`], as it
+/// The store keeps the version until the reader is dropped or idle for too long: then reading fails with [`ErrorKind::Unavailable`], as it
 /// does when the connection is lost. Chunks are requested ahead; dropping the reader waits for those in flight, at most a second.
 #[derive(Debug)]
 pub struct Reader<'c> {
@@ -35,7 +35,7 @@ pub struct Reader<'c> {
 /// Stores a value chunk by chunk. The value becomes visible as a whole with [`Writer::commit`].
 ///
 /// The store reserves memory for the whole value at the start. Dropping the writer without a commit frees that memory and leaves the key
-/// unchanged; it waits for chunks in flight, at most a second. If the connection is lost, writing fails with [`Kind::Unavailable`].
+/// unchanged; it waits for chunks in flight, at most a second. If the connection is lost, writing fails with [`ErrorKind::Unavailable`].
 #[derive(Debug)]
 pub struct Writer<'c> {
     client: &'c mut Client,
@@ -130,13 +130,13 @@ impl Reader<'_> {
             return Ok(Some(first));
         }
         let Some((call_id, length)) = self.in_flight.pop_front() else { return Ok(None) };
-        let reply = self.client.await_reply(call_id, || self.name.clone())?;
-        let (answer, value, _) = reply.into_parts();
+        let received = self.client.await_answer(call_id, || self.name.clone())?;
+        let (answer, value, _) = received.into_parts();
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
         whole.map(Some).ok_or_else(|| {
             Error::new(
-                Kind::ProtocolError,
+                ErrorKind::ProtocolError,
                 format!("{}: the store sent less than was requested", self.name),
             )
         })
@@ -171,7 +171,7 @@ impl Writer<'_> {
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
         if bytes.len() as u64 > self.missing() {
             let text = format!("{}: more bytes than the {} announced", self.name(), self.length);
-            return Err(Error::new(Kind::Misuse, text));
+            return Err(Error::new(ErrorKind::Misuse, text));
         }
         bytes.chunks(self.chunk).try_for_each(|chunk| self.write_chunk(chunk))
     }
@@ -188,7 +188,7 @@ impl Writer<'_> {
         // The rest of the receive buffer may be in use: wait for a chunk in flight.
         let call_id = loop {
             match self.send(chunk) {
-                Err(error) if error.kind() == Kind::Busy && !self.in_flight.is_empty() => {
+                Err(error) if error.kind() == ErrorKind::Busy && !self.in_flight.is_empty() => {
                     self.finish_one()?;
                 }
                 sent => break sent?,
@@ -201,7 +201,7 @@ impl Writer<'_> {
 
     fn send(&mut self, chunk: &[u8]) -> Result<CallId, Error> {
         let Some(handle) = self.handle.as_ref().map(Handle::id) else {
-            return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
+            return Err(Error::new(ErrorKind::Misuse, format!("{}: committed already", self.name())));
         };
         let lease = self.client.core.receive_buffer().lease(chunk.len())?;
         lease.receive_buffer().memory().write(lease.offset(), chunk);
@@ -218,8 +218,8 @@ impl Writer<'_> {
         if let Some(call_id) = self.in_flight.pop_front() {
             let key = &self.key;
             let operation = || describe("put", key);
-            let reply = self.client.await_reply(call_id, operation)?;
-            results::stored(&reply.answer, operation)?;
+            let received = self.client.await_answer(call_id, operation)?;
+            results::stored(&received.answer, operation)?;
         }
         Ok(())
     }
@@ -235,10 +235,10 @@ impl Writer<'_> {
         }
         if self.missing() > 0 {
             let text = format!("{}: {} bytes are missing", self.name(), self.missing());
-            return Err(Error::new(Kind::Misuse, text));
+            return Err(Error::new(ErrorKind::Misuse, text));
         }
         let Some(handle) = self.handle.take() else {
-            return Err(Error::new(Kind::Misuse, format!("{}: committed already", self.name())));
+            return Err(Error::new(ErrorKind::Misuse, format!("{}: committed already", self.name())));
         };
         let arguments = CallArguments { key: &self.key, value: &[], options: self.options };
         let stored = self.client.run(&mut Commit { handle: handle.id() }, &arguments)?;

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use rusqlite::backup::{Backup, StepResult};
 
 use crate::directory::{Disk, database};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::reader::Reader;
 
 /// Copies the database of a directory into a new file. `progress` receives the pages copied and the total.
@@ -17,7 +17,7 @@ pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) ->
     let from = database(directory);
     if !from.exists() {
         let text = format!("back up {}: the directory has no store", directory.display());
-        return Err(Error::new(Kind::Refused, text));
+        return Err(Error::new(ErrorKind::Refused, text));
     }
     refuse_existing(file)?;
     let reader = Reader::open(&from)?;
@@ -28,7 +28,7 @@ pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) ->
 pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
     if !file.exists() {
         let text = format!("restore {}: no such file", file.display());
-        return Err(Error::new(Kind::Refused, text));
+        return Err(Error::new(ErrorKind::Refused, text));
     }
     let reader = Reader::open(file)?;
     let disk = Disk::open(directory)?;
@@ -45,7 +45,7 @@ pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) ->
 fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> Result<(), Error> {
     let call = format!("write {}", file.display());
     let failed = |error: rusqlite::Error| Error::of(&call, &error);
-    let refused = |error: std::io::Error| Error::new(Kind::Failed, format!("{call}: {error}"));
+    let refused = |error: std::io::Error| Error::new(ErrorKind::Failed, format!("{call}: {error}"));
     let part = PathBuf::from(format!("{}.part", file.display()));
     let _ = std::fs::remove_file(&part);
     crate::schema::create_private(&part).map_err(refused)?;
@@ -84,7 +84,7 @@ fn refuse_existing(file: &Path) -> Result<(), Error> {
     if file.exists() {
         let text =
             format!("write {}: file exists — choose another name, or remove it", file.display());
-        return Err(Error::new(Kind::Refused, text));
+        return Err(Error::new(ErrorKind::Refused, text));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::directory::database;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::reader::{Reader, Sink, read_chunks};
 use crate::row::{COLUMNS, Metadata, StoredRow};
 
@@ -33,7 +33,7 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Che
     let path = database(directory);
     if !path.exists() {
         let text = format!("check {}: the directory has no store", directory.display());
-        return Err(Error::new(Kind::Refused, text));
+        return Err(Error::new(ErrorKind::Refused, text));
     }
     let mut report = CheckReport::default();
     let reader = Reader::open(&path)?;

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::schema;
 
 /// A thread with a connection of its own.
@@ -26,7 +26,7 @@ impl Checkpointer {
         let thread = std::thread::Builder::new().name("wirelane-log".to_owned()).spawn(work);
         let thread = thread.map_err(|error| {
             Error::new(
-                Kind::Failed,
+                ErrorKind::Failed,
                 format!("start the checkpoint thread: {error} — raise `ulimit -u`"),
             )
         })?;

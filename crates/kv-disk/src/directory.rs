@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::log;
 use crate::reader::Reader;
 use crate::writer::Writer;
@@ -26,7 +26,7 @@ impl Disk {
         let call = format!("use {} for data", path.display());
         let refused = |error: &io::Error| {
             let fix = "check its owner and permissions, or choose another directory";
-            Error::new(Kind::Refused, format!("{call}: {error} — {fix}"))
+            Error::new(ErrorKind::Refused, format!("{call}: {error} — {fix}"))
         };
         let is_new = |level: &&Path| !level.as_os_str().is_empty() && !level.exists();
         let new = path.ancestors().take_while(is_new).count();
@@ -48,7 +48,7 @@ impl Disk {
             let owner = owner.trim().parse::<u32>();
             let owner = owner.map_or("another process".to_owned(), |pid| format!("process {pid}"));
             let text = format!("{call}: in use by {owner} — stop it, or choose another directory");
-            return Err(Error::new(Kind::InUse, text));
+            return Err(Error::new(ErrorKind::InUse, text));
         }
         // For the error message of another process; nothing else depends on it.
         let _ = lock.set_len(0).and_then(|()| writeln!(lock, "{}", std::process::id()));

@@ -5,13 +5,13 @@ use std::fmt;
 /// The operation, why it failed, and what to try.
 #[derive(Debug)]
 pub struct Error {
-    kind: Kind,
+    kind: ErrorKind,
     text: String,
 }
 
 /// What a caller can act on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The disk, or a quota on it, is full: may be retried.
     Full,
     /// Reading or writing failed.
@@ -25,7 +25,7 @@ pub enum Kind {
 }
 
 impl Error {
-    pub(crate) fn new(kind: Kind, text: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, text: impl Into<String>) -> Self {
         Error { kind, text: text.into() }
     }
 
@@ -35,25 +35,25 @@ impl Error {
             CannotOpen, DatabaseCorrupt, DiskFull, NotADatabase, PermissionDenied, ReadOnly,
         };
         let (kind, fix) = match error.sqlite_error_code() {
-            Some(DiskFull) => (Kind::Full, "free space on the disk"),
+            Some(DiskFull) => (ErrorKind::Full, "free space on the disk"),
             Some(DatabaseCorrupt | NotADatabase) => {
-                (Kind::Damaged, "check it with `wirelane kv fsck`, and restore a backup if needed")
+                (ErrorKind::Damaged, "check it with `wirelane kv fsck`, and restore a backup if needed")
             }
             Some(CannotOpen | PermissionDenied | ReadOnly) => {
-                (Kind::Refused, "check the files' owner and permissions")
+                (ErrorKind::Refused, "check the files' owner and permissions")
             }
-            _ => (Kind::Failed, "see `dmesg` for disk errors"),
+            _ => (ErrorKind::Failed, "see `dmesg` for disk errors"),
         };
         Error::new(kind, format!("{call}: {error} — {fix}"))
     }
 
     /// An injected error, for tests of failing disks.
-    pub fn injected(kind: Kind) -> Self {
+    pub fn injected(kind: ErrorKind) -> Self {
         Error::new(kind, "write to disk: injected by a test — end the test")
     }
 
     /// What a caller can act on.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 }

@@ -23,7 +23,7 @@ pub use backup::{back_up, restore};
 pub use change::{Body, Change};
 pub use check::{CheckReport, check};
 pub use directory::Disk;
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use reader::{DiskReader, Listing, Reader, Sink};
 pub use row::{Metadata, RowInfo};
 pub use writer::{DiskWriter, Writer};

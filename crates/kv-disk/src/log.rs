@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Refuses a log that has lost acknowledged commits.
 pub(crate) fn check(database: &Path) -> Result<(), Error> {
@@ -36,7 +36,7 @@ pub(crate) fn check(database: &Path) -> Result<(), Error> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => {
             let fix = "check its owner, and `dmesg` for disk errors";
-            return Err(Error::new(Kind::Failed, format!("{call}: {error} — {fix}")));
+            return Err(Error::new(ErrorKind::Failed, format!("{call}: {error} — {fix}")));
         }
         Ok(LogCheck::NoDatabase) => "its database is empty or missing".to_owned(),
         Ok(LogCheck::BadHeader) => "its header is damaged, and data follows it".to_owned(),
@@ -45,7 +45,7 @@ pub(crate) fn check(database: &Path) -> Result<(), Error> {
     let fix = "nothing was changed. Save what is still readable with `wirelane kv backup DIR FILE` and restore it \
                into a new directory with `wirelane kv restore FILE DIR`, or restore an older backup";
     let text = format!("{call}: {lost}; acknowledged writes are lost — {fix}");
-    Err(Error::new(Kind::Damaged, text))
+    Err(Error::new(ErrorKind::Damaged, text))
 }
 
 enum LogCheck {

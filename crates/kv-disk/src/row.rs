@@ -3,7 +3,7 @@
 use rusqlite::Row;
 use rusqlite::types::ValueRef;
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// The metadata of a value: all but its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,5 +106,5 @@ pub(crate) fn damaged(key: &[u8]) -> Error {
         "read \"{key}\" from disk: checksum mismatch, the value was damaged after it was \
          written — put it again, or restore a backup; `wirelane kv fsck` lists all damaged keys"
     );
-    Error::new(Kind::Damaged, text)
+    Error::new(ErrorKind::Damaged, text)
 }

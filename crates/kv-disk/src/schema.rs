@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// SQLite's `application_id` of our databases: "WLKV".
 const APPLICATION: i64 = 0x574c_4b56;
@@ -47,7 +47,7 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     if fresh {
         create_private(path)
-            .map_err(|error| Error::new(Kind::Refused, format!("{call}: {error}")))?;
+            .map_err(|error| Error::new(ErrorKind::Refused, format!("{call}: {error}")))?;
     }
     let connection =
         Connection::open_with_flags(path, flags).map_err(|error| Error::of(&call, &error))?;
@@ -113,7 +113,7 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), Error> {
     }
     if pragma(connection, "application_id").map_err(failed)? != APPLICATION {
         let text = format!("{call}: the database is of another program — choose another directory");
-        return Err(Error::new(Kind::Refused, text));
+        return Err(Error::new(ErrorKind::Refused, text));
     }
     let format = pragma(connection, "user_version").map_err(failed)?;
     if format != FORMAT {
@@ -121,7 +121,7 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), Error> {
             "{call}: unsupported format {format}, this program supports format {FORMAT} — use the version that \
              wrote it; nothing was changed"
         );
-        return Err(Error::new(Kind::Refused, text));
+        return Err(Error::new(ErrorKind::Refused, text));
     }
     Ok(())
 }

@@ -8,7 +8,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 
 use crate::change::{Body, Change};
 use crate::checkpointer::Checkpointer;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::row::{Metadata, RowInfo, chunk_sum, sum};
 use crate::schema;
 
@@ -18,7 +18,7 @@ pub trait DiskWriter: Send {
     fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error>;
 
     /// Saves changes in one transaction: when it returns, all are durable, or none was applied (after an error other than
-    /// [`Kind::Full`] they may still appear after a crash).
+    /// [`ErrorKind::Full`] they may still appear after a crash).
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
 
     /// Gives up chunks whose value will not be put.
@@ -305,7 +305,7 @@ impl Drop for Writer {
 
 /// Ignores `Full`: a store on a full disk can still be read.
 fn ignore_full(error: Error) -> Result<(), Error> {
-    if error.kind() == Kind::Full { Ok(()) } else { Err(error) }
+    if error.kind() == ErrorKind::Full { Ok(()) } else { Err(error) }
 }
 
 /// An update in place: delete and insert would touch twice as many pages.

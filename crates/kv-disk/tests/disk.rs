@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kv_disk::{
-    Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, Kind, Metadata, Reader, Sink, check,
+    Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata, Reader, Sink, check,
 };
 
 /// A temporary directory, removed at the end.
@@ -151,7 +151,7 @@ fn a_directory_has_one_user_and_a_known_format() {
     let disk = Disk::open(&dir.0).unwrap();
     drop(disk.writer().unwrap());
     let refused = Disk::open(&dir.0).unwrap_err();
-    assert_eq!(refused.kind(), Kind::InUse);
+    assert_eq!(refused.kind(), ErrorKind::InUse);
     assert!(refused.to_string().contains(&std::process::id().to_string()), "{refused}");
     drop(disk);
     let database = dir.0.join("wirelane.db");
@@ -167,12 +167,12 @@ fn a_directory_has_one_user_and_a_known_format() {
     };
     // The offsets of `user_version` and `application_id` in SQLite's header.
     let newer = with(63, 9);
-    assert_eq!(newer.kind(), Kind::Refused);
+    assert_eq!(newer.kind(), ErrorKind::Refused);
     assert!(newer.to_string().contains("format 9"), "{newer}");
     let foreign = with(68, 9);
     assert!(foreign.to_string().contains("another program"), "{foreign}");
     let noise = with(0, 0);
-    assert_eq!(noise.kind(), Kind::Damaged, "{noise}");
+    assert_eq!(noise.kind(), ErrorKind::Damaged, "{noise}");
 }
 
 /// Flips bytes all over the file: each value is read as written, or is an error; the rest still works.
@@ -208,7 +208,7 @@ fn damage_affects_only_damaged_values_and_is_never_returned() {
                     right += 1;
                 }
                 Ok(None) => {}
-                Err(error) => assert_eq!(error.kind(), Kind::Damaged, "{error}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{error}"),
             }
         }
         let checked = check(&dir.0, |_, _| {}).unwrap();
@@ -279,15 +279,15 @@ fn a_damaged_log_is_refused_and_a_truncated_one_is_not() {
     for at in (0..last).step_by(4999) {
         let disk = leave(&database, &flipped(at));
         let error = disk.writer().err().unwrap_or_else(|| panic!("changed at {at}: not detected"));
-        assert_eq!(error.kind(), Kind::Damaged, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
         assert!(error.to_string().contains("wirelane kv backup"), "{error}");
         assert_eq!(std::fs::read(left.join("wirelane.db-wal")).unwrap(), flipped(at), "unchanged");
     }
-    assert_eq!(leave(&[], &log).writer().err().unwrap().kind(), Kind::Damaged, "no database");
+    assert_eq!(leave(&[], &log).writer().err().unwrap().kind(), ErrorKind::Damaged, "no database");
     // A backup saves what can still be read.
     let middle = ends[19] + 100;
     let disk = leave(&database, &flipped(middle));
-    assert_eq!(disk.writer().err().unwrap().kind(), Kind::Damaged);
+    assert_eq!(disk.writer().err().unwrap().kind(), ErrorKind::Damaged);
     drop(disk);
     let [file, again] = ["copy", "again"].map(|name| dir.0.join(name));
     kv_disk::back_up(&left, &file, |_, _| {}).unwrap();
@@ -315,9 +315,9 @@ fn a_backup_is_a_snapshot_and_can_be_restored() {
     })
     .unwrap();
     assert!(progress.last().is_some_and(|(done, of)| done == of), "{progress:?}");
-    assert_eq!(kv_disk::back_up(&data, &file, |_, _| {}).unwrap_err().kind(), Kind::Refused);
+    assert_eq!(kv_disk::back_up(&data, &file, |_, _| {}).unwrap_err().kind(), ErrorKind::Refused);
     kv_disk::restore(&file, &again, |_, _| {}).unwrap();
-    assert_eq!(kv_disk::restore(&file, &again, |_, _| {}).unwrap_err().kind(), Kind::Refused);
+    assert_eq!(kv_disk::restore(&file, &again, |_, _| {}).unwrap_err().kind(), ErrorKind::Refused);
     // SQLite would replay the log of an earlier store.
     let left = dir.0.join("left");
     std::fs::create_dir_all(&left).unwrap();

@@ -17,7 +17,7 @@ mod workers;
 
 pub use engine::{
     Counts, Durability, Engine, PersistenceCounts, PinnedValue, Quota, Session, SessionId,
-    Sessions, Settings, StagedValue, WriteStart,
+    Sessions, Settings, ReservedValue, WriteStart,
 };
 pub use workers::connection::SCRATCH_BYTES;
 pub use workers::pool::{WorkerPool, WorkerPoolHandle};

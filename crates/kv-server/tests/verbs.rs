@@ -31,7 +31,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
         when_full: WhenFull::Evict,
         max_value: None,
         max_in_flight: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         data_dir: None,
     })
     .unwrap();
@@ -51,7 +51,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     });
     let mut settings = kv_client::Settings::new(address);
     settings.link = links(["rxe0", "rxe2"]);
-    settings.deadline = Duration::from_secs(120);
+    settings.timeout = Duration::from_secs(120);
     settings.receive_buffer_bytes = 8 << 20;
     let mut client = Client::connect(settings).unwrap();
     // A link starts with the lane that is up first.
@@ -75,7 +75,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     drop(client);
     stop.store(true, Ordering::SeqCst);
     assert!(listener.join().unwrap(), "the workers did not end");
-    let usage = engine.store.usage();
+    let usage = engine.index.usage();
     assert_eq!((usage.pins, usage.reserved_bytes), (0, 0), "{usage:?}");
 }
 

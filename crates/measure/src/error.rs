@@ -6,7 +6,7 @@ use report::PlanError;
 
 /// The kind of an error, for callers that act on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ErrorKind {
     /// The plan is invalid.
     Misuse,
     /// The other end, or this machine, refuses it or does not support it.
@@ -19,22 +19,22 @@ pub enum Kind {
 #[derive(Debug)]
 pub struct Error {
     /// Its kind.
-    pub kind: Kind,
+    pub kind: ErrorKind,
     text: String,
     cause: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
-    fn new(kind: Kind, text: impl Into<String>) -> Error {
+    fn new(kind: ErrorKind, text: impl Into<String>) -> Error {
         Error { kind, text: text.into(), cause: None }
     }
 
     pub(crate) fn misuse(text: impl Into<String>) -> Error {
-        Error::new(Kind::Misuse, text)
+        Error::new(ErrorKind::Misuse, text)
     }
 
     pub(crate) fn refused(text: impl Into<String>) -> Error {
-        Error::new(Kind::Refused, text)
+        Error::new(ErrorKind::Refused, text)
     }
 
     /// The other end could not be reached.
@@ -43,7 +43,7 @@ impl Error {
     }
 
     pub(crate) fn gone(text: impl Into<String>) -> Error {
-        Error::new(Kind::Gone, text)
+        Error::new(ErrorKind::Gone, text)
     }
 }
 
@@ -62,8 +62,8 @@ impl std::error::Error for Error {
 impl From<PlanError> for Error {
     fn from(error: PlanError) -> Self {
         let kind = match &error {
-            PlanError::Invalid(_) => Kind::Misuse,
-            PlanError::TooLarge(_) => Kind::Refused,
+            PlanError::Invalid(_) => ErrorKind::Misuse,
+            PlanError::TooLarge(_) => ErrorKind::Refused,
         };
         Error { kind, text: error.to_string(), cause: Some(error.into()) }
     }
@@ -72,9 +72,9 @@ impl From<PlanError> for Error {
 impl From<fabric::Error> for Error {
     fn from(error: fabric::Error) -> Self {
         let kind = match error.kind() {
-            fabric::Kind::Misuse => Kind::Misuse,
-            fabric::Kind::Gone => Kind::Gone,
-            _ => Kind::Refused,
+            fabric::ErrorKind::Misuse => ErrorKind::Misuse,
+            fabric::ErrorKind::Gone => ErrorKind::Gone,
+            _ => ErrorKind::Refused,
         };
         Error { kind, text: error.to_string(), cause: Some(error.into()) }
     }
@@ -83,6 +83,6 @@ impl From<fabric::Error> for Error {
 impl From<fabric::Failure> for Error {
     fn from(failure: fabric::Failure) -> Self {
         let text = format!("an operation failed: {failure}");
-        Error { kind: Kind::Gone, text, cause: Some(failure.into()) }
+        Error { kind: ErrorKind::Gone, text, cause: Some(failure.into()) }
     }
 }

@@ -34,8 +34,8 @@ impl LatencyRecorder {
         }
         let time = |ticks: u64| (ticks as f64 * nanoseconds_per_tick) as u64;
         let at = |quantile| time(histogram.value_at_quantile(quantile));
-        let steps = histogram.iter_quantiles(STEPS);
-        let steps = steps.filter(|step| step.count_since_last_iteration() > 0);
+        let buckets = histogram.iter_quantiles(BUCKETS_PER_HALVING);
+        let buckets = buckets.filter(|bucket| bucket.count_since_last_iteration() > 0);
         Latency {
             count: histogram.len(),
             min_ns: time(histogram.min()),
@@ -46,8 +46,8 @@ impl LatencyRecorder {
             max_ns: time(histogram.max()),
             mean_ns: histogram.mean() * nanoseconds_per_tick,
             stdev_ns: histogram.stdev() * nanoseconds_per_tick,
-            steps: steps
-                .map(|step| (time(step.value_iterated_to()), step.count_since_last_iteration()))
+            buckets: buckets
+                .map(|bucket| (time(bucket.value_iterated_to()), bucket.count_since_last_iteration()))
                 .collect(),
         }
     }
@@ -55,8 +55,8 @@ impl LatencyRecorder {
 
 /// More than a minute at the tick rate of any CPU.
 const MAX_TICKS: u64 = 600_000_000_000;
-/// Steps of the distribution for each halving of the remaining share.
-const STEPS: u32 = 8;
+/// Buckets of the distribution for each halving of the remaining share.
+const BUCKETS_PER_HALVING: u32 = 8;
 
 #[cfg(test)]
 mod tests {
@@ -72,7 +72,7 @@ mod tests {
         let near = |value: u64, wanted: u64| value.abs_diff(wanted) * 500 <= wanted;
         assert!(near(latency.p50_ns, 500_000) && near(latency.p99_ns, 990_000), "{latency:?}");
         assert!(near(latency.jitter_ns(), 490_000) && latency.min_ns <= 1000, "{latency:?}");
-        assert_eq!(latency.steps.iter().map(|(_, count)| count).sum::<u64>(), 1000);
+        assert_eq!(latency.buckets.iter().map(|(_, count)| count).sum::<u64>(), 1000);
         assert_eq!(LatencyRecorder::new().latency(), Latency::default());
     }
 }

@@ -24,6 +24,6 @@ mod transports;
 mod wait;
 
 pub use client::{Client, Progress};
-pub use error::{Error, Kind};
+pub use error::{Error, ErrorKind};
 pub use server::{CounterReader, Observer, RelayCredentials, Server, ServerSettings, serve};
 pub use transports::{KERNEL, PortId, PortPair, Transports};

@@ -13,7 +13,7 @@ use crate::end::End;
 use crate::latency_recorder::LatencyRecorder;
 use crate::message::{Hello, Message};
 use crate::transports::{self, TcpSetup, Transports};
-use crate::{Client, Error, Kind, cpu, pingpong, stream, wait};
+use crate::{Client, Error, ErrorKind, cpu, pingpong, stream, wait};
 use report::{Operation, Outcome, Plan};
 
 /// Reads the counters of the given RDMA devices, by name.
@@ -142,7 +142,7 @@ impl ClientHandler {
             (self.observer)(&client, &plan, done.as_ref().copied());
             if let Err(error) = done {
                 let no =
-                    Message::Refused { misuse: error.kind == Kind::Misuse, why: error.to_string() };
+                    Message::Refused { misuse: error.kind == ErrorKind::Misuse, why: error.to_string() };
                 // The state of the other end is unknown: it gets the error, and reconnects.
                 let _ = control.send(&no);
                 return;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use fabric::session::{Credentials, Key, Keyring};
 use fabric::verbs::{self, DeviceRequest};
 use fabric::{ofi, tcp};
-use measure::{Client, Error, Kind, Observer, Server, ServerSettings, Transports};
+use measure::{Client, Error, ErrorKind, Observer, Server, ServerSettings, Transports};
 use report::{Limit, Operation, Outcome, Plan, Test, Transport};
 
 fn transports() -> Transports {
@@ -151,13 +151,13 @@ fn refused_plans_have_an_error_of_one_line() {
         error.kind
     };
     let good = plan(Test::Bandwidth, Operation::Write, Transport::Tcp, 64);
-    assert_eq!(kind(Plan { size: 0, ..good.clone() }), Kind::Misuse);
-    assert_eq!(kind(Plan { size: 1 << 30, ..good.clone() }), Kind::Refused);
-    assert_eq!(kind(Plan { datagrams: true, ..good.clone() }), Kind::Misuse);
+    assert_eq!(kind(Plan { size: 0, ..good.clone() }), ErrorKind::Misuse);
+    assert_eq!(kind(Plan { size: 1 << 30, ..good.clone() }), ErrorKind::Refused);
+    assert_eq!(kind(Plan { datagrams: true, ..good.clone() }), ErrorKind::Misuse);
     // No host has an RDMA device with this name.
     let nowhere =
         Plan { transport: Transport::Verbs, device: Some("missing0".to_owned()), ..good.clone() };
-    assert_eq!(kind(nowhere), Kind::Refused);
+    assert_eq!(kind(nowhere), ErrorKind::Refused);
     server.measure(&good).expect("the server still works");
 }
 
@@ -227,5 +227,5 @@ fn connecting_to_a_stopped_server_fails() {
         read_counters,
         Duration::from_secs(2),
     );
-    assert_eq!(gone.err().map(|error| error.kind), Some(Kind::Gone));
+    assert_eq!(gone.err().map(|error| error.kind), Some(ErrorKind::Gone));
 }

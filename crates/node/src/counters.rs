@@ -15,38 +15,39 @@ use crate::{Reading, Tree};
 pub use sample::{Sample, samples};
 pub use table::TABLE;
 
-/// A counter as it was read, used from its file to its metric. Its meaning is in [`TABLE`], and for
+/// A counter as it was read, used from its file to its metric. Its row is in [`TABLE`], and for
 /// statistics of net devices in [`STATISTICS`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "CounterRecord")]
 pub struct Counter {
     /// The file's name; for a statistic, the driver's.
     pub name: String,
-    /// Its folder.
-    pub folder: Folder,
+    /// Its folder, or ethtool.
+    #[serde(rename = "folder")]
+    pub source: CounterSource,
     /// Its value, in the file's unit.
     pub value: Reading<u64>,
 }
 
-/// The folder of a counter's file.
+/// Where a counter is read: the folder of its file, or ethtool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Folder {
+pub enum CounterSource {
     /// `counters/`: InfiniBand's own, the same for every driver that has them.
     Counters,
     /// `hw_counters/`: the driver's.
     HwCounters,
     /// `counters_ext/`: the 64-bit ones of kernels before 4.5.
     CountersExt,
-    /// Not a folder: statistics of the net device, from ethtool.
+    /// Statistics of the net device, from ethtool: not a folder.
     Ethtool,
 }
 
-/// The meaning of a counter file.
+/// A row of [`TABLE`]: a counter file and its metric.
 #[derive(Debug, Clone, Copy)]
-pub struct Meaning {
-    /// The file's folder: drivers have a `link_downed` of their own.
-    pub folder: Folder,
+pub struct KnownCounter {
+    /// The folder: drivers have a `link_downed` of their own.
+    pub source: CounterSource,
     /// The file's name.
     pub file: &'static str,
     /// The metric, without prefix: its name, unit and kind.
@@ -65,26 +66,26 @@ impl Counter {
 
     /// Its value in its metric's unit: in bytes, if the file counts words of four bytes.
     pub fn scaled(&self) -> Option<u64> {
-        let scale = self.meaning().map_or(1, |meaning| meaning.scale);
+        let scale = self.known().map_or(1, |known| known.scale);
         self.number().map(|value| value.saturating_mul(scale))
     }
 
     /// Whether it is at the maximum of its hardware, and counts no more.
     pub fn is_saturated(&self) -> bool {
-        self.meaning().zip(self.number()).is_some_and(|(meaning, value)| meaning.is_full(value))
+        self.known().zip(self.number()).is_some_and(|(known, value)| known.is_full(value))
     }
 
     /// Whether it only grows, and is lower than before: it wrapped, or was reset. False for counters without a row.
     pub fn decreased_since(&self, before: &Counter) -> bool {
         let is_lower = before.number().zip(self.number()).is_some_and(|(then, now)| now < then);
-        is_lower && self.row().is_some_and(|row| row.kind() == metric::Kind::Counter)
+        is_lower && self.metric().is_some_and(|metric| metric.kind() == metric::Kind::Counter)
     }
 
     /// Its metric, if it has a row in one of the tables.
-    pub fn row(&self) -> Option<Row> {
-        match self.folder {
-            Folder::Ethtool => statistic(&self.name).map(|(known, _)| known.row),
-            _ => self.meaning().map(|meaning| meaning.row),
+    pub fn metric(&self) -> Option<Row> {
+        match self.source {
+            CounterSource::Ethtool => statistic(&self.name).map(|(known, _)| known.row),
+            _ => self.known().map(|known| known.row),
         }
     }
 
@@ -99,8 +100,8 @@ impl Counter {
     }
 
     /// Its row of the table.
-    pub fn meaning(&self) -> Option<&'static Meaning> {
-        meaning(self.folder, &self.name)
+    pub fn known(&self) -> Option<&'static KnownCounter> {
+        known_counter(self.source, &self.name)
     }
 }
 
@@ -108,16 +109,17 @@ impl Counter {
 #[derive(Deserialize)]
 struct CounterRecord {
     name: String,
-    folder: Folder,
+    #[serde(rename = "folder")]
+    source: CounterSource,
     #[serde(default = "absent")]
     value: Reading<u64>,
     fault: Option<String>,
 }
 
 impl From<CounterRecord> for Counter {
-    fn from(CounterRecord { name, folder, value, fault }: CounterRecord) -> Self {
+    fn from(CounterRecord { name, source, value, fault }: CounterRecord) -> Self {
         let value = fault.map_or(value, |fault| Reading::refused(&fault));
-        Counter { name, folder, value }
+        Counter { name, source, value }
     }
 }
 
@@ -125,7 +127,7 @@ fn absent() -> Reading<u64> {
     Reading::Absent
 }
 
-impl Meaning {
+impl KnownCounter {
     /// Whether this is the maximum value of the hardware.
     pub fn is_full(&self, value: u64) -> bool {
         match self.bits {
@@ -137,29 +139,29 @@ impl Meaning {
 }
 
 /// A file's row of the table.
-pub fn meaning(folder: Folder, file: &str) -> Option<&'static Meaning> {
-    table_index(folder, file).map(|at| &TABLE[at])
+pub fn known_counter(source: CounterSource, file: &str) -> Option<&'static KnownCounter> {
+    table_index(source, file).map(|at| &TABLE[at])
 }
 
 /// The index of a file's row in the table.
-fn table_index(folder: Folder, file: &str) -> Option<usize> {
-    static INDICES: LazyLock<HashMap<(Folder, &str), usize>> = LazyLock::new(|| {
-        TABLE.iter().enumerate().map(|(at, row)| ((row.folder, row.file), at)).collect()
+fn table_index(source: CounterSource, file: &str) -> Option<usize> {
+    static INDICES: LazyLock<HashMap<(CounterSource, &str), usize>> = LazyLock::new(|| {
+        TABLE.iter().enumerate().map(|(at, row)| ((row.source, row.file), at)).collect()
     });
-    INDICES.get(&(folder, file)).copied()
+    INDICES.get(&(source, file)).copied()
 }
 
-impl Folder {
+impl CounterSource {
     /// Folders that a port has, in the order in which they are read.
-    pub const OF_PORTS: [Folder; 3] = [Folder::Counters, Folder::CountersExt, Folder::HwCounters];
+    pub const OF_PORTS: [CounterSource; 3] = [CounterSource::Counters, CounterSource::CountersExt, CounterSource::HwCounters];
 
-    /// The name of the folder.
+    /// The name of the folder, or `ethtool`.
     pub fn name(self) -> &'static str {
         match self {
-            Folder::Counters => "counters",
-            Folder::HwCounters => "hw_counters",
-            Folder::CountersExt => "counters_ext",
-            Folder::Ethtool => "ethtool",
+            CounterSource::Counters => "counters",
+            CounterSource::HwCounters => "hw_counters",
+            CounterSource::CountersExt => "counters_ext",
+            CounterSource::Ethtool => "ethtool",
         }
     }
 }
@@ -168,17 +170,17 @@ impl Folder {
 pub(crate) fn read<'t, F: Files<'t>>(
     tree: &'t Tree,
     owner: &str,
-    folder: Folder,
-    wanted: &mut dyn FnMut(Folder, &str) -> bool,
+    source: CounterSource,
+    wanted: &mut dyn FnMut(CounterSource, &str) -> bool,
 ) -> Vec<Counter> {
-    let Some(files) = F::open(tree, format!("{owner}/{}", folder.name())) else {
+    let Some(files) = F::open(tree, format!("{owner}/{}", source.name())) else {
         return Vec::new();
     };
     let mut names = files.names(MAX_COUNTERS);
-    names.retain(|name| is_counter(name) && wanted(folder, name));
+    names.retain(|name| is_counter(name) && wanted(source, name));
     let counter = |name: String| {
         let value = files.text(&name).parse(|text| text.parse().ok());
-        Counter { name, folder, value }
+        Counter { name, source, value }
     };
     names.into_iter().map(counter).collect()
 }
@@ -196,21 +198,21 @@ const MAX_NAME_BYTES: usize = 128;
 mod tests {
     use super::*;
 
-    fn counter(folder: Folder, name: &str, value: u64) -> Counter {
-        Counter { name: name.to_owned(), folder, value: Reading::Value(value) }
+    fn counter(source: CounterSource, name: &str, value: u64) -> Counter {
+        Counter { name: name.to_owned(), source, value: Reading::Value(value) }
     }
 
     #[test]
     fn counters_saturate_at_their_width() {
-        let full = |name, value| counter(Folder::Counters, name, value).is_saturated();
+        let full = |name, value| counter(CounterSource::Counters, name, value).is_saturated();
         assert!(full("symbol_error", 65535) && !full("symbol_error", 65534));
         assert!(full("link_downed", 255) && full("local_link_integrity_errors", 15));
         assert!(full("port_xmit_wait", 4_294_967_295));
         assert!(full("port_rcv_data", 4_294_967_295) && !full("port_rcv_data", 4_294_967_296));
-        assert!(!counter(Folder::HwCounters, "link_downed", 255).is_saturated());
+        assert!(!counter(CounterSource::HwCounters, "link_downed", 255).is_saturated());
         let none = Counter {
             name: "symbol_error".to_owned(),
-            folder: Folder::Counters,
+            source: CounterSource::Counters,
             value: Reading::invalid("N/A (no PMA)"),
         };
         assert!(!none.is_saturated());
@@ -219,10 +221,10 @@ mod tests {
     #[test]
     fn counters_are_parsed_also_from_recordings_of_0_1() {
         let invalid =
-            Counter { value: Reading::invalid("many"), ..counter(Folder::Counters, "a", 1) };
+            Counter { value: Reading::invalid("many"), ..counter(CounterSource::Counters, "a", 1) };
         let refused = Counter { value: Reading::Refused(22), ..invalid.clone() };
         let absent = Counter { value: Reading::Absent, ..invalid.clone() };
-        for known in [counter(Folder::HwCounters, "a", 7), invalid, refused.clone(), absent] {
+        for known in [counter(CounterSource::HwCounters, "a", 7), invalid, refused.clone(), absent] {
             let text = serde_json::to_string(&known).expect("JSON");
             assert_eq!(serde_json::from_str::<Counter>(&text).expect("a counter"), known, "{text}");
         }

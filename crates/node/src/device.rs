@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::counters::Folder;
+use crate::counters::CounterSource;
 use crate::name::is_name;
 use crate::port::{self, PortDevice};
 use crate::tree::CachedFolder;
@@ -169,7 +169,7 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
         counters: counters::read::<CachedFolder<'_>>(
             tree,
             &folder,
-            Folder::HwCounters,
+            CounterSource::HwCounters,
             &mut |_, _| true,
         ),
     }

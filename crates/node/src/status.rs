@@ -3,7 +3,7 @@
 //! This is the only reader of these files. [`crate::Node`] reads them once, with the cache; [`crate::watch`] reads them
 //! each time, and only selected counters.
 
-use crate::counters::{self, Counter, Folder};
+use crate::counters::{self, Counter, CounterSource};
 use crate::port::{PhysState, PortState};
 use crate::tree::Files;
 use crate::{Rate, Reading, Tree};
@@ -29,7 +29,7 @@ impl PortStatus {
         tree: &'t Tree,
         ports: &str,
         number: u32,
-        wanted: &mut dyn FnMut(Folder, &str) -> bool,
+        wanted: &mut dyn FnMut(CounterSource, &str) -> bool,
     ) -> Option<PortStatus> {
         let path = format!("{ports}/{number}");
         let files = F::open(tree, path.clone())?;
@@ -38,9 +38,9 @@ impl PortStatus {
             state: files.text("state").parse(PortState::parse),
             phys_state: files.text("phys_state").parse(PhysState::parse),
             rate: files.text("rate").parse(Rate::parse),
-            counters: Folder::OF_PORTS
+            counters: CounterSource::OF_PORTS
                 .into_iter()
-                .flat_map(|folder| counters::read::<F>(tree, &path, folder, wanted))
+                .flat_map(|source| counters::read::<F>(tree, &path, source, wanted))
                 .collect(),
         })
     }

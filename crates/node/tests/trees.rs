@@ -120,7 +120,7 @@ fn gpus_of_a_virtual_machine_share_a_host_bridge_with_their_nic() {
     assert_eq!(node.distance(node.gpus[1].pci, nic), Distance::HostBridge);
     let port = &node.devices[0].ports[0];
     assert_eq!(port.link_layer, Reading::Value(LinkLayer::Unknown));
-    assert!(port.counters.iter().all(|counter| counter.meaning().is_some()));
+    assert!(port.counters.iter().all(|counter| counter.known().is_some()));
     assert_eq!(node.devices[0].counters.len(), 12);
 }
 

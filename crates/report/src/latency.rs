@@ -24,7 +24,8 @@ pub struct Latency {
     /// Standard deviation.
     pub stdev_ns: f64,
     /// Histogram for plots: the upper bound of each bucket, and its number of samples.
-    pub steps: Vec<(u64, u64)>,
+    #[serde(rename = "steps")]
+    pub buckets: Vec<(u64, u64)>,
 }
 
 impl Latency {

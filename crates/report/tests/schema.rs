@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use report::{
     Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation,
     FailedPair, Latency, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost,
-    SlowLink, Test, Transport, Verdict,
+    SlowPair, Test, Transport, Verdict,
 };
 use serde_json::{Value, json};
 
@@ -30,14 +30,14 @@ fn outcome() -> Outcome {
         ..Rail::default()
     };
     let counters = BTreeMap::from([("mlx5_0 port 1 packet_sequence_errors_total".to_owned(), 3)]);
-    let steps = vec![(1000, 9), (2000, 1)];
+    let buckets = vec![(1000, 9), (2000, 1)];
     Outcome {
         plan: Plan::new(Test::Rate, Operation::Send, Transport::Verbs, 64),
         rails: vec![rail],
         seconds: 2.0,
         operations: 10,
         bytes: 640,
-        latency: Latency { count: 10, p50_ns: 900, p99_ns: 1900, steps, ..Latency::default() },
+        latency: Latency { count: 10, p50_ns: 900, p99_ns: 1900, buckets, ..Latency::default() },
         cpu_seconds: 1.0,
         peer_cpu_seconds: 0.5,
         lost: Some(1),
@@ -75,7 +75,7 @@ fn matrix() -> Matrix {
         gbps: vec![vec![None, Some(1.0)], vec![Some(1.0), None]],
         latency_us: vec![vec![None, Some(1.0)], vec![None, None]],
         median_gbps: Some(1.0),
-        slow_links: vec![SlowLink {
+        slow_pairs: vec![SlowPair {
             from: a.clone(),
             to: b.clone(),
             gbps: 0.5,
@@ -195,7 +195,7 @@ fn measurements_follow_from_what_was_measured() {
     let point = Point::new(&outcome(), "a", "b", "");
     assert_eq!((point.bytes_per_second, point.messages_per_second), (Some(320.0), Some(5.0)));
     assert_eq!(point.loss_ratio, Some(0.1));
-    assert_eq!(point.latency.map(|spread| spread.jitter_ns), Some(1000));
+    assert_eq!(point.latency.map(|latency| latency.jitter_ns), Some(1000));
     let nothing = Outcome { seconds: 0.0, bytes: 0, latency: Latency::default(), ..outcome() };
     let point = Point::new(&nothing, "a", "b", "");
     assert_eq!((point.gbps, point.cpu_seconds_per_gb, point.latency), (None, None, None));

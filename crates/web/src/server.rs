@@ -47,17 +47,17 @@ pub trait Site: Clone + Send + Sync + 'static {
 /// Serves until the phase is [`Phase::Stopping`], then finishes answers in flight.
 pub async fn serve(listener: TcpListener, site: impl Site, mut phase: watch::Receiver<Phase>) {
     let connections = Arc::new(Connections::new(MAX_CONNECTIONS));
-    let mut rejected = 0;
+    let mut refused = 0;
     let mut report = interval(REPORT_INTERVAL);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = report.tick() => {
-                let all = connections.rejected();
-                if all > rejected {
-                    let count = all - rejected;
+                let all = connections.refused();
+                if all > refused {
+                    let count = all - refused;
                     tracing::warn!(count, limit = MAX_CONNECTIONS, "too many HTTP connections, closed the slowest");
-                    rejected = all;
+                    refused = all;
                 }
                 continue;
             }

@@ -1,6 +1,6 @@
 //! RDMA limits of the cgroup.
 
-use crate::{Check, CheckInput, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Severity};
 
 pub(super) const CHECK: Check = Check {
     name: "cgroup",
@@ -29,17 +29,17 @@ fn check_line(line: &str) -> Option<Finding> {
             .find_map(|word| word.strip_prefix(name)?.strip_prefix('=')?.parse().ok())
     };
     let (handles, objects) = (limit("hca_handle"), limit("hca_object"));
-    let verdict = match (handles, objects) {
-        (Some(0), _) | (_, Some(0)) => Verdict::Problem,
-        (_, Some(objects)) if objects < MIN_OBJECTS => Verdict::Warning,
+    let severity = match (handles, objects) {
+        (Some(0), _) | (_, Some(0)) => Severity::Problem,
+        (_, Some(objects)) if objects < MIN_OBJECTS => Severity::Warning,
         (None, None) => return None,
-        _ => Verdict::Ok,
+        _ => Severity::Ok,
     };
     let text = |limit: Option<u64>| limit.map_or("max".to_owned(), |limit| limit.to_string());
     let summary =
         format!("the cgroup limits: hca_handle {}, hca_object {}", text(handles), text(objects));
-    let finding = Finding::new(verdict, device, summary).read(Evidence::new("rdma.max", line));
-    Some(if verdict == Verdict::Ok {
+    let finding = Finding::new(severity, device, summary).read(Evidence::new("rdma.max", line));
+    Some(if severity == Severity::Ok {
         finding
     } else {
         finding.fix("Raise `rdma.max` of the cgroup, or remove it from the container's settings.")

@@ -3,7 +3,7 @@
 use node::{Address, Reading};
 
 use crate::expected::iommu::{KERNEL_ARGUMENTS, PASSTHROUGH_TYPE, kernel_argument, translates};
-use crate::{Check, CheckInput, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Severity};
 
 pub(super) const CHECK: Check = Check {
     name: "iommu",
@@ -79,8 +79,8 @@ fn check_function(input: &CheckInput<'_>, name: &str, address: Address) -> Findi
 }
 
 fn translating(input: &CheckInput<'_>, name: &str, kind: &str) -> Finding {
-    let verdict = if input.moves_gpu_memory() { Verdict::Problem } else { Verdict::Note };
-    let finding = Finding::new(verdict, name, format!("the IOMMU translates accesses ({kind})"));
+    let severity = if input.moves_gpu_memory() { Severity::Problem } else { Severity::Note };
+    let finding = Finding::new(severity, name, format!("the IOMMU translates accesses ({kind})"));
     let argument = kernel_argument(&input.node.host);
     finding.fix(format!("Add `{argument}` to the kernel command line and reboot.")).fix(
         "OpenShift: `wirelane k8s machineconfig` prints the MachineConfig; applying it reboots \

@@ -2,7 +2,7 @@
 
 use node::queries::{LogKind, LogLine};
 
-use crate::{Check, CheckInput, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Severity};
 
 pub(super) const CHECK: Check = Check {
     name: "kernel-log",
@@ -33,15 +33,15 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 /// The worst lines of a kind as one finding.
 fn check_kind(input: &CheckInput<'_>, lines: &[LogLine], kind: LogKind) -> Vec<Finding> {
-    let graded: Vec<(Verdict, &LogLine)> = lines
+    let graded: Vec<(Severity, &LogLine)> = lines
         .iter()
         .filter(|line| line.kind == kind)
         .filter_map(|line| Some((grade(input, line)?, line)))
         .collect();
-    let Some(worst) = graded.iter().map(|(verdict, _)| *verdict).max() else { return Vec::new() };
+    let Some(worst) = graded.iter().map(|(severity, _)| *severity).max() else { return Vec::new() };
     let (what, fix) = summary_and_fix(kind, worst);
     let worst_lines: Vec<&LogLine> =
-        graded.iter().filter(|(verdict, _)| *verdict == worst).map(|(_, line)| *line).collect();
+        graded.iter().filter(|(severity, _)| *severity == worst).map(|(_, line)| *line).collect();
     let last = worst_lines.iter().rev().take(MAX_LINES).rev();
     let finding = Finding::new(worst, "host", format!("{what} ({})", count(worst_lines.len())));
     let finding = finding.read_all(last.map(|line| {
@@ -54,20 +54,20 @@ fn count(lines: usize) -> String {
     if lines == 1 { "1 line".to_owned() } else { format!("{lines} lines") }
 }
 
-/// The verdict on a line; `None`: it is harmless.
-fn grade(input: &CheckInput<'_>, line: &LogLine) -> Option<Verdict> {
+/// The severity of a line; `None`: it is harmless.
+fn grade(input: &CheckInput<'_>, line: &LogLine) -> Option<Severity> {
     let text = line.text.to_ascii_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| text.contains(word));
     match line.kind {
-        LogKind::Link if has(&["event[error]", "cable error"]) => Some(Verdict::Warning),
+        LogKind::Link if has(&["event[error]", "cable error"]) => Some(Severity::Warning),
         LogKind::Link => None,
-        LogKind::Health if has(&["access_reg("]) => Some(Verdict::Note),
+        LogKind::Health if has(&["access_reg("]) => Some(Severity::Note),
         LogKind::Health
             if has(&["compromised", "fatal", "assert", "unhealthy", "no longer", "dead"]) =>
         {
-            Some(Verdict::Problem)
+            Some(Severity::Problem)
         }
-        LogKind::Health => Some(Verdict::Warning),
+        LogKind::Health => Some(Severity::Warning),
         // Kept in older snapshots: the kernel prints this for each port at boot.
         LogKind::PcieError if has(&["enabled with irq"]) => None,
         LogKind::PcieError
@@ -79,20 +79,20 @@ fn grade(input: &CheckInput<'_>, line: &LogLine) -> Option<Verdict> {
             ]) =>
         {
             // "Uncorrectable" contains "correctable".
-            if has(&["uncorrect"]) { Some(Verdict::Problem) } else { Some(Verdict::Note) }
+            if has(&["uncorrect"]) { Some(Severity::Problem) } else { Some(Severity::Note) }
         }
         LogKind::PcieError
             if has(&["fatal", "uncorrect", "containment event", "recovery failed"]) =>
         {
-            Some(Verdict::Problem)
+            Some(Severity::Problem)
         }
-        LogKind::PcieError => Some(Verdict::Warning),
+        LogKind::PcieError => Some(Severity::Warning),
         LogKind::Xid if xid(&text).is_some_and(|number| FATAL_XIDS.contains(&number)) => {
-            Some(Verdict::Problem)
+            Some(Severity::Problem)
         }
-        LogKind::Xid => Some(Verdict::Warning),
-        LogKind::Iommu if names_checked_device(input, &text) => Some(Verdict::Problem),
-        LogKind::Iommu => Some(Verdict::Warning),
+        LogKind::Xid => Some(Severity::Warning),
+        LogKind::Iommu if names_checked_device(input, &text) => Some(Severity::Problem),
+        LogKind::Iommu => Some(Severity::Warning),
     }
 }
 
@@ -113,9 +113,9 @@ fn names_checked_device(input: &CheckInput<'_>, text: &str) -> bool {
     })
 }
 
-fn summary_and_fix(kind: LogKind, verdict: Verdict) -> (&'static str, &'static str) {
-    match (kind, verdict) {
-        (LogKind::Health, Verdict::Note) => (
+fn summary_and_fix(kind: LogKind, severity: Severity) -> (&'static str, &'static str) {
+    match (kind, severity) {
+        (LogKind::Health, Severity::Note) => (
             "the NIC refuses register access to a function",
             "A program on this machine reads a function that belongs to another manager: exclude it \
              from monitoring (`wirelane doctor restricted`).",
@@ -125,7 +125,7 @@ fn summary_and_fix(kind: LogKind, verdict: Verdict) -> (&'static str, &'static s
             "`wirelane explain 'LINE'` explains each line. Update the NIC's firmware; if the error \
              recurs, power-cycle the machine, then replace the NIC.",
         ),
-        (LogKind::PcieError, Verdict::Note) => (
+        (LogKind::PcieError, Severity::Note) => (
             "corrected PCIe errors",
             "If there are many: reseat the card; `wirelane doctor aer` prints the counters.",
         ),

@@ -85,7 +85,7 @@ fn bit_errors(
 }
 
 fn file(input: &CheckInput<'_>, device: &Device, port: &Port, counter: &Counter) -> Evidence {
-    input.port_file(device, port, &format!("{}/{}", counter.folder.name(), counter.name))
+    input.port_file(device, port, &format!("{}/{}", counter.source.name(), counter.name))
 }
 
 fn uptime(input: &CheckInput<'_>) -> Option<Evidence> {

@@ -3,7 +3,7 @@
 use node::Limit;
 
 use crate::expected::memlock::{MIN_BYTES, MemlockState, size};
-use crate::{Check, CheckInput, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Severity};
 
 pub(super) const CHECK: Check = Check {
     name: "memlock",
@@ -50,9 +50,9 @@ fn limited(input: &CheckInput<'_>, state: &MemlockState) -> Finding {
         );
     }
     let hard = limit.hard.unwrap_or(u64::MAX);
-    let verdict = if hard < MIN_BYTES { Verdict::Problem } else { Verdict::Warning };
+    let severity = if hard < MIN_BYTES { Severity::Problem } else { Severity::Warning };
     let summary = format!("user {uid} may lock only {}", size(hard));
-    let mut finding = Finding::new(verdict, "host", summary);
+    let mut finding = Finding::new(severity, "host", summary);
     if !state.is_initial_user_namespace {
         finding = finding.read(input.file("/proc/self/uid_map"));
     }

@@ -1,4 +1,4 @@
-//! The checks, in the order in which findings of equal verdict are listed.
+//! The checks, in the order in which findings of equal severity are listed.
 
 use super::Check;
 

@@ -33,13 +33,13 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 }
 
 fn check_module(input: &CheckInput<'_>, needed: &NeededModule) -> Finding {
-    let NeededModule { name: module, without, verdict, .. } = *needed;
+    let NeededModule { name: module, without, severity, .. } = *needed;
     let path = format!("/sys/module/{module}");
     // A module built into the kernel may have no folder there, but its class has one.
     if is_loaded(input, module) || class_of(module).is_some_and(|class| input.tree.exists(class)) {
         return Finding::ok("host", format!("{module} is loaded"));
     }
-    let finding = Finding::new(verdict, "host", format!("{module} is not loaded: {without}"));
+    let finding = Finding::new(severity, "host", format!("{module} is not loaded: {without}"));
     finding
         .read(input.file(path))
         .fix(format!("modprobe {module}"))

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use node::{Address, Device, Function, PciLink};
 
 use crate::input::{gbps, is_restricted, is_software};
-use crate::{Check, CheckInput, Finding, Verdict};
+use crate::{Check, CheckInput, Finding, Severity};
 
 pub(super) const CHECK: Check = Check {
     name: "pcie",
@@ -96,8 +96,8 @@ fn degraded(
     );
     let (rate, _) = now.gbps();
     let limits_port = matches!((rate, need), (Some(rate), Some(need)) if rate < need);
-    let verdict = if limits_port { Verdict::Problem } else { Verdict::Warning };
-    let finding = Finding::new(verdict, subject, summary);
+    let severity = if limits_port { Severity::Problem } else { Severity::Warning };
+    let finding = Finding::new(severity, subject, summary);
     let files = [child, parent].into_iter().flat_map(|function| evidence(input, function));
     Some(finding.read_all(files).fix("Reseat the NIC and its riser, then try another slot.").fix(
         format!(

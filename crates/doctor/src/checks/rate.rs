@@ -4,7 +4,7 @@ use node::{Device, LaneSpeed, LinkLayer, Port, Reading};
 
 use crate::input::{gbps, is_software, port_name};
 use crate::rates::{self, KnownRate};
-use crate::{Check, CheckInput, Finding, Verdict};
+use crate::{Check, CheckInput, Finding, Severity};
 
 pub(super) const CHECK: Check = Check {
     name: "rate",
@@ -30,7 +30,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     }
     match rates::expected(input, device, port, now.mbps) {
         Some(expected) if expected.rate.mbps > now.mbps => {
-            slow(name, &now, &expected.rate, expected.verdict)
+            slow(name, &now, &expected.rate, expected.severity)
         }
         Some(expected) => {
             let rate = gbps(now.mbps);
@@ -43,18 +43,18 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     }
 }
 
-fn slow(name: String, now: &KnownRate, expected: &KnownRate, verdict: Verdict) -> Finding {
+fn slow(name: String, now: &KnownRate, expected: &KnownRate, severity: Severity) -> Finding {
     let (current, best) = (gbps(now.mbps), gbps(expected.mbps));
-    let summary = match verdict {
-        Verdict::Note => {
+    let summary = match severity {
+        Severity::Note => {
             format!("runs at {current}, {best} may be possible (from {})", expected.source)
         }
         _ => format!("runs at {current}, expected {best} (from {})", expected.source),
     };
-    let finding = Finding::new(verdict, name, summary)
+    let finding = Finding::new(severity, name, summary)
         .read(now.evidence.clone())
         .read(expected.evidence.clone());
-    if verdict == Verdict::Note {
+    if severity == Severity::Note {
         return finding.fix(
             "If the link should be faster: `wirelane doctor rate --expect-rate RATE` reports it as \
              a problem.",

@@ -26,7 +26,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
     }
     let refused =
         port.counters.iter().find(|counter| matches!(counter.value, Reading::Refused(_)))?;
-    let path = format!("{}/{}", refused.folder.name(), refused.name);
+    let path = format!("{}/{}", refused.source.name(), refused.name);
     Some(
         Finding::note(name, "its counters cannot be read: the function belongs to another manager")
             .read(input.port_file(device, port, &path))

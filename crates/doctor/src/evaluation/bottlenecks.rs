@@ -2,7 +2,7 @@
 
 use report::{Bottleneck, Bound, Point, Transport};
 
-use super::{GOOD, Side, counters};
+use super::{GOOD, HostFacts, counters};
 use crate::expected;
 
 /// The likely bottlenecks, with evidence. A path that reaches its expected bandwidth has none, except a slow slot.
@@ -10,8 +10,8 @@ pub(super) fn find(
     point: &Point,
     bounds: &[Bound],
     ratio: Option<f64>,
-    local: &Side,
-    peer: Option<&Side>,
+    local: &HostFacts,
+    peer: Option<&HostFacts>,
 ) -> Vec<Bottleneck> {
     if ratio.is_some_and(|ratio| ratio >= GOOD) {
         return narrow_slot(bounds).into_iter().collect();
@@ -40,7 +40,7 @@ pub(super) fn find(
     bottlenecks
 }
 
-fn software_device(point: &Point, local: &Side) -> Option<Bottleneck> {
+fn software_device(point: &Point, local: &HostFacts) -> Option<Bottleneck> {
     let mut ports = point.rails.iter().filter_map(|rail| local.port(&rail.local));
     let port = ports.find(|port| port.is_software)?;
     Some(Bottleneck {
@@ -52,9 +52,9 @@ fn software_device(point: &Point, local: &Side) -> Option<Bottleneck> {
 
 fn packet_loss(point: &Point) -> Vec<Bottleneck> {
     let bad = counters::bad(point).into_iter();
-    bad.map(|(name, count, meaning)| Bottleneck {
+    bad.map(|(name, count, known)| Bottleneck {
         what: "packet loss".to_owned(),
-        evidence: format!("{name} increased by {count}: {}", meaning.row.help()),
+        evidence: format!("{name} increased by {count}: {}", known.row.help()),
         fix: Some("see `wirelane doctor losses flow-control ecn`".to_owned()),
     })
     .take(3)
@@ -107,7 +107,7 @@ fn low_depth(point: &Point, bound: &Bound) -> Option<Bottleneck> {
 }
 
 /// Only for lanes that use the kernel: a verbs lane polls, so that its CPU is always busy.
-fn busy_cpu(point: &Point, local: &Side) -> Option<Bottleneck> {
+fn busy_cpu(point: &Point, local: &HostFacts) -> Option<Bottleneck> {
     if point.transport == Transport::Verbs {
         return None;
     }
@@ -137,7 +137,7 @@ fn small_mtu(point: &Point) -> Option<Bottleneck> {
 }
 
 /// The doctor's findings on the devices that were used.
-fn doctor_findings(point: &Point, side: &Side, end: &str) -> Vec<Bottleneck> {
+fn doctor_findings(point: &Point, facts: &HostFacts, end: &str) -> Vec<Bottleneck> {
     let uses = |subject: &String| {
         let device = subject.split(' ').next().unwrap_or_default();
         subject == "host"
@@ -145,7 +145,7 @@ fn doctor_findings(point: &Point, side: &Side, end: &str) -> Vec<Bottleneck> {
                 [&rail.local, &rail.peer].iter().any(|port| port.split(' ').next() == Some(device))
             })
     };
-    let used = side.findings.iter().filter(|finding| finding.subjects.iter().any(uses));
+    let used = facts.findings.iter().filter(|finding| finding.subjects.iter().any(uses));
     used.map(|finding| Bottleneck {
         what: finding.summary.clone(),
         evidence: format!("`wirelane doctor {}` {end}", finding.check),

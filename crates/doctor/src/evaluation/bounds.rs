@@ -4,10 +4,10 @@ use std::net::{IpAddr, SocketAddr};
 
 use report::{Bound, Operation, Point, Rail, Transport};
 
-use super::{PortSide, Side};
+use super::{PortFacts, HostFacts};
 
 /// The bounds of a measurement, the lowest first; empty if none is known.
-pub(super) fn find(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Bound> {
+pub(super) fn find(point: &Point, local: &HostFacts, peer: Option<&HostFacts>) -> Vec<Bound> {
     let mut bounds = match point.transport {
         Transport::Verbs => verbs(point, local, peer),
         Transport::Tcp => tcp(point, local, peer),
@@ -25,11 +25,11 @@ pub(super) fn find(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Boun
 }
 
 /// The rates of rails add up.
-fn verbs(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Bound> {
+fn verbs(point: &Point, local: &HostFacts, peer: Option<&HostFacts>) -> Vec<Bound> {
     let mut links = Vec::new();
     let mut slots = Vec::new();
     for rail in &point.rails {
-        let ends = [local.port(&rail.local), peer.and_then(|side| side.port(&rail.peer))];
+        let ends = [local.port(&rail.local), peer.and_then(|facts| facts.port(&rail.peer))];
         let ends = ends.into_iter().flatten();
         links.push(link(point, rail, ends.clone()));
         slots.extend(ends.flat_map(pcie));
@@ -56,7 +56,7 @@ fn sum(links: Vec<Bound>) -> Bound {
 fn link<'s>(
     point: &Point,
     rail: &Rail,
-    ends: impl Iterator<Item = &'s PortSide> + Clone,
+    ends: impl Iterator<Item = &'s PortFacts> + Clone,
 ) -> Option<Bound> {
     let known = ends.clone().filter_map(|port| port.data_mbps);
     let mbps = known.chain(rail.rate_mbps).min()?;
@@ -80,7 +80,7 @@ fn payload_ratio(size: u64, mtu: u64, is_ethernet: bool, operation: Operation) -
     size as f64 / (size + packets * per_packet + per_message) as f64
 }
 
-fn pcie(port: &PortSide) -> impl Iterator<Item = Bound> + '_ {
+fn pcie(port: &PortFacts) -> impl Iterator<Item = Bound> + '_ {
     port.hops.iter().map(move |hop| Bound {
         what: format!("{} ({})", hop.what, port.name),
         gbps: hop.gbps * PCIE_PAYLOAD_RATIO,
@@ -94,15 +94,15 @@ pub(super) fn pcie_evidence(link: &str) -> String {
 }
 
 /// The net devices at both ends, if they are different hosts.
-fn tcp(point: &Point, local: &Side, peer: Option<&Side>) -> Vec<Bound> {
+fn tcp(point: &Point, local: &HostFacts, peer: Option<&HostFacts>) -> Vec<Bound> {
     let Some(peer_address) = point.rails.first().and_then(|rail| address(&rail.peer)) else {
         return Vec::new();
     };
     if peer_address.is_loopback() || local.with_address(peer_address).is_some() {
         return Vec::new();
     }
-    let ends = [local.towards(peer_address), peer.and_then(|side| side.with_address(peer_address))];
-    let bound = |netdev: &super::NetSide| {
+    let ends = [local.towards(peer_address), peer.and_then(|facts| facts.with_address(peer_address))];
+    let bound = |netdev: &super::NetdevFacts| {
         let (mbps, mtu) = (netdev.mbps?, netdev.mtu?);
         let ratio = f64::from(mtu.saturating_sub(TCP_IP)) / f64::from(mtu + ETHERNET_OVERHEAD);
         Some(Bound {

@@ -1,6 +1,6 @@
 //! Counters that increased during a measurement.
 
-use node::counters::{Meaning, TABLE};
+use node::counters::{KnownCounter, TABLE};
 use report::Point;
 
 /// Retransmissions of both ends; `None` if they have no such counters.
@@ -11,18 +11,18 @@ pub fn retransmissions(point: &Point) -> Option<u64> {
 }
 
 /// Error counters that increased, with their meaning.
-pub(super) fn bad(point: &Point) -> Vec<(String, u64, &'static Meaning)> {
+pub(super) fn bad(point: &Point) -> Vec<(String, u64, &'static KnownCounter)> {
     let ends = [("here", &point.counters), ("there", &point.peer_counters)];
     let increased = ends
         .into_iter()
         .flat_map(|(end, counters)| counters.iter().map(move |(name, count)| (end, name, *count)));
     let bad = increased
         .filter(|(_, name, _)| is_one_of(name, RETRANSMISSIONS) || is_one_of(name, LOSSES));
-    bad.filter_map(|(end, name, count)| Some((format!("{name} {end}"), count, meaning(name)?)))
+    bad.filter_map(|(end, name, count)| Some((format!("{name} {end}"), count, known_counter(name)?)))
         .collect()
 }
 
-fn meaning(name: &str) -> Option<&'static Meaning> {
+fn known_counter(name: &str) -> Option<&'static KnownCounter> {
     TABLE.iter().find(|row| Some(row.row.name()) == metric(name))
 }
 

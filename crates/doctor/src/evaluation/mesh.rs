@@ -1,6 +1,6 @@
 //! Measurements of every pair of several hosts: in which rounds, and which link or host is slow.
 
-use report::{FailedPair, Matrix, SlowHost, SlowLink};
+use report::{FailedPair, Matrix, SlowHost, SlowPair};
 
 /// The result of a pair in one direction; hosts by their index.
 #[derive(Debug, Clone, PartialEq)]
@@ -79,7 +79,7 @@ fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
         Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, ratio_to_median })
     });
     let slow_hosts: Vec<SlowHost> = slow_hosts.collect();
-    let mut slow_links = Vec::new();
+    let mut slow_pairs = Vec::new();
     for one in 0..count {
         for other in one + 1..count {
             let Some(gbps) = slower(one, other).filter(|gbps| is_slow(*gbps)) else { continue };
@@ -90,7 +90,7 @@ fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
                 true => (one, other),
                 false => (other, one),
             };
-            slow_links.push(SlowLink {
+            slow_pairs.push(SlowPair {
                 from: matrix.hosts[from].clone(),
                 to: matrix.hosts[to].clone(),
                 gbps,
@@ -98,8 +98,8 @@ fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
             });
         }
     }
-    slow_links.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
-    (matrix.slow_hosts, matrix.slow_links) = (slow_hosts, slow_links);
+    slow_pairs.sort_by(|one, other| one.gbps.total_cmp(&other.gbps));
+    (matrix.slow_hosts, matrix.slow_pairs) = (slow_hosts, slow_pairs);
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -155,16 +155,16 @@ mod tests {
     fn a_slow_link_is_named_and_its_hosts_are_not() {
         let matrix = mesh(|from, to| ((from, to) == (2, 1)).then_some(1.0));
         assert_eq!(matrix.median_gbps, Some(10.0));
-        let slow = &matrix.slow_links[0];
+        let slow = &matrix.slow_pairs[0];
         assert_eq!((slow.from.as_str(), slow.to.as_str(), slow.gbps), ("c", "b", 1.0));
-        assert!(matrix.slow_links.len() == 1 && matrix.slow_hosts.is_empty(), "{matrix:?}");
+        assert!(matrix.slow_pairs.len() == 1 && matrix.slow_hosts.is_empty(), "{matrix:?}");
     }
 
     #[test]
     fn a_slow_host_is_named_and_its_links_are_not() {
         let matrix = mesh(|from, to| (from == 3 || to == 3).then_some(2.0));
         assert_eq!(matrix.slow_hosts[0].host, "d");
-        assert!(matrix.slow_links.is_empty(), "{matrix:?}");
+        assert!(matrix.slow_pairs.is_empty(), "{matrix:?}");
         assert!(mesh(|_, _| None).slow_hosts.is_empty());
     }
 

@@ -1,7 +1,7 @@
 //! Evaluates measured results: the expected bandwidth of the path, the reached share of it, and likely bottlenecks
 //! with evidence.
 //!
-//! The expected bandwidth follows from the ports, MTU and PCIe links of both ends ([`Side`]). On the
+//! The expected bandwidth follows from the ports, MTU and PCIe links of both ends ([`HostFacts`]). On the
 //! same host there is no link rate to compare with, and no verdict. Start at [`evaluate`].
 
 mod bottlenecks;
@@ -9,17 +9,17 @@ mod bounds;
 mod counters;
 mod mesh;
 pub mod nccl;
-mod side;
+mod host_facts;
 mod targets;
 
 pub use counters::retransmissions;
 pub use mesh::{PairResult, matrix, rounds};
-pub use side::{Hop, NetSide, PortSide, Side, SideFinding};
+pub use host_facts::{Hop, NetdevFacts, PortFacts, HostFacts, HostFinding};
 
 use report::{Bound, Point, Test, Transport, Verdict};
 
 /// The verdict on a run: its best point, compared with what both ends should reach.
-pub fn evaluate(points: &[Point], local: &Side, peer: Option<&Side>) -> Verdict {
+pub fn evaluate(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Verdict {
     let Some(best) = best(points) else {
         return Verdict { summary: "nothing was measured".to_owned(), ..Verdict::default() };
     };
@@ -48,7 +48,7 @@ pub fn evaluate(points: &[Point], local: &Side, peer: Option<&Side>) -> Verdict 
 
 /// The point with the highest bandwidth, or the lowest latency.
 pub fn best(points: &[Point]) -> Option<&Point> {
-    let latency = |point: &Point| point.latency.as_ref().map_or(u64::MAX, |spread| spread.p50_ns);
+    let latency = |point: &Point| point.latency.as_ref().map_or(u64::MAX, |latency| latency.p50_ns);
     let gbps = |point: &Point| point.gbps.unwrap_or(0.0);
     match points.first()?.test {
         Test::Latency => points.iter().min_by_key(|point| latency(point)),
@@ -85,10 +85,10 @@ fn bandwidth(best: &Point, bound: Option<&Bound>, ratio: Option<f64>) -> String 
 
 fn latency(best: &Point) -> String {
     match &best.latency {
-        Some(spread) => format!(
+        Some(latency) => format!(
             "p50 {:.2} µs, p99 {:.2} µs, at {} bytes",
-            spread.p50_ns as f64 / 1e3,
-            spread.p99_ns as f64 / 1e3,
+            latency.p50_ns as f64 / 1e3,
+            latency.p99_ns as f64 / 1e3,
             best.size_bytes
         ),
         None => "no latency was measured".to_owned(),

@@ -2,10 +2,10 @@
 
 use report::{Point, Test, Transport};
 
-use super::Side;
+use super::HostFacts;
 
 /// Targets that were missed, and why they may not apply.
-pub(super) fn notes(points: &[Point], local: &Side, peer: Option<&Side>) -> Vec<String> {
+pub(super) fn notes(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Vec<String> {
     let mut notes: Vec<String> = points.iter().flat_map(missed_targets).collect();
     let mut corrupted = points.iter().filter(|point| point.verified == Some(false));
     if let Some(point) = corrupted.next() {
@@ -26,7 +26,7 @@ pub(super) fn notes(points: &[Point], local: &Side, peer: Option<&Side>) -> Vec<
 fn missed_targets(point: &Point) -> Vec<String> {
     let mut notes = Vec::new();
     let size = point.size_bytes;
-    if let (Test::Latency, Some(spread)) = (point.test, &point.latency)
+    if let (Test::Latency, Some(latency)) = (point.test, &point.latency)
         && size <= SMALL_BYTES
     {
         let (max_ns, text) = match point.transport {
@@ -34,12 +34,12 @@ fn missed_targets(point: &Point) -> Vec<String> {
             Transport::Tcp | Transport::Ofi => (TCP_NS, "1 ms, the target for TCP"),
             Transport::Verbs | Transport::Shm => (RDMA_NS, "10 µs, the target for RDMA"),
         };
-        if spread.p50_ns > max_ns {
-            let us = spread.p50_ns as f64 / 1e3;
+        if latency.p50_ns > max_ns {
+            let us = latency.p50_ns as f64 / 1e3;
             notes.push(format!("latency at {size} bytes is {us:.1} µs, more than {text}"));
         }
-        if spread.jitter_ns > MAX_JITTER_NS {
-            let us = spread.jitter_ns as f64 / 1e3;
+        if latency.jitter_ns > MAX_JITTER_NS {
+            let us = latency.jitter_ns as f64 / 1e3;
             notes.push(format!(
                 "jitter (p99 − p50) at {size} bytes is {us:.1} µs, more than the target of 1 µs"
             ));
@@ -55,13 +55,13 @@ fn missed_targets(point: &Point) -> Vec<String> {
 }
 
 /// Why targets for hardware do not apply here.
-fn why_not_applicable(points: &[Point], local: &Side, peer: Option<&Side>) -> Option<String> {
+fn why_not_applicable(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Option<String> {
     let rails = points.iter().flat_map(|point| &point.rails);
     let mut ports = rails.filter_map(|rail| local.port(&rail.local));
     if ports.any(|port| port.is_software) {
         return Some("soft-RoCE is software: the targets are for hardware".to_owned());
     }
-    let is_virtual = local.is_virtual || peer.is_some_and(|side| side.is_virtual);
+    let is_virtual = local.is_virtual || peer.is_some_and(|facts| facts.is_virtual);
     is_virtual.then(|| "this is a virtual machine: its host schedules its CPUs".to_owned())
 }
 

@@ -6,8 +6,8 @@ use report::{Latency, Operation, Outcome, Plan, Point, Rail, Test, Transport};
 
 use super::*;
 
-fn port(name: &str, data_mbps: u64, slot_gbps: f64) -> PortSide {
-    PortSide {
+fn port(name: &str, data_mbps: u64, slot_gbps: f64) -> PortFacts {
+    PortFacts {
         name: name.to_owned(),
         is_software: false,
         is_ethernet: true,
@@ -22,8 +22,8 @@ fn port(name: &str, data_mbps: u64, slot_gbps: f64) -> PortSide {
     }
 }
 
-fn side(port: PortSide) -> Side {
-    Side { host: "a".to_owned(), ports: vec![port], ..Side::default() }
+fn facts(port: PortFacts) -> HostFacts {
+    HostFacts { host: "a".to_owned(), ports: vec![port], ..HostFacts::default() }
 }
 
 /// A run of two seconds between the first ports of two hosts.
@@ -68,7 +68,7 @@ fn text(verdict: &Verdict) -> String {
 
 #[test]
 fn a_full_link_is_ok() {
-    let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let ends = facts(port("mlx5_0 port 1", 100_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 96.5)];
     let verdict = evaluate(&run, &ends, Some(&ends));
     let ratio = verdict.ratio.expect("a ratio");
@@ -79,12 +79,12 @@ fn a_full_link_is_ok() {
 
 #[test]
 fn the_slower_end_and_the_narrow_slot_are_named() {
-    let wide = side(port("mlx5_0 port 1", 100_000, 126.0));
-    let slow = side(port("mlx5_0 port 1", 40_000, 126.0));
+    let wide = facts(port("mlx5_0 port 1", 100_000, 126.0));
+    let slow = facts(port("mlx5_0 port 1", 40_000, 126.0));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 38.0)];
     let verdict = evaluate(&run, &wide, Some(&slow));
     assert!(verdict.expected_gbps.expect("a bound") < 40.0, "{verdict:?}");
-    let narrow = side(port("mlx5_0 port 1", 100_000, 31.5));
+    let narrow = facts(port("mlx5_0 port 1", 100_000, 31.5));
     let run = [point(Test::Bandwidth, Transport::Verbs, 65536, 27.0)];
     let verdict = evaluate(&run, &wide, Some(&narrow));
     assert!(text(&verdict).contains("PCIe link of 0000:3b:00.0"), "{verdict:?}");
@@ -93,7 +93,7 @@ fn the_slower_end_and_the_narrow_slot_are_named() {
 
 #[test]
 fn twelve_percent_of_the_link_has_bottlenecks() {
-    let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let ends = facts(port("mlx5_0 port 1", 100_000, 126.0));
     let mut slow = point(Test::Bandwidth, Transport::Verbs, 65536, 12.0);
     slow.counters = BTreeMap::from([
         ("mlx5_0 port 1 port_transmit_bytes_total".to_owned(), 9),
@@ -107,7 +107,7 @@ fn twelve_percent_of_the_link_has_bottlenecks() {
 
 #[test]
 fn small_messages_and_low_depth_are_bottlenecks() {
-    let ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let ends = facts(port("mlx5_0 port 1", 100_000, 126.0));
     let small = [point(Test::Bandwidth, Transport::Verbs, 64, 2.0)];
     assert!(text(&evaluate(&small, &ends, Some(&ends))).contains("messages are small"));
     let mut shallow = point(Test::Bandwidth, Transport::Verbs, 8192, 20.0);
@@ -118,26 +118,26 @@ fn small_messages_and_low_depth_are_bottlenecks() {
 #[test]
 fn on_the_same_host_there_is_no_expected_bandwidth() {
     let run = [point(Test::Bandwidth, Transport::Shm, 65536, 50.0)];
-    let verdict = evaluate(&run, &Side::default(), None);
+    let verdict = evaluate(&run, &HostFacts::default(), None);
     assert_eq!((verdict.ratio, verdict.expected_gbps), (None, None));
     assert!(text(&verdict).contains("no link rate to compare with"), "{verdict:?}");
     let mut loopback = point(Test::Bandwidth, Transport::Tcp, 65536, 20.0);
     loopback.rails[0].peer = "127.0.0.1:50052".to_owned();
-    let verdict = evaluate(&[loopback], &Side::default(), None);
+    let verdict = evaluate(&[loopback], &HostFacts::default(), None);
     assert_eq!(verdict.ratio, None);
     assert!(text(&verdict).contains("one thread transfers all data"), "{verdict:?}");
 }
 
 #[test]
 fn the_net_devices_of_both_ends_limit_tcp() {
-    let netdev = |ip: &str, mbps| NetSide {
+    let netdev = |ip: &str, mbps| NetdevFacts {
         name: "eth0".to_owned(),
         ips: vec![(ip.parse().expect("an address"), 24)],
         mbps: Some(mbps),
         mtu: Some(1500),
     };
-    let local = Side { netdevs: vec![netdev("10.0.0.1", 25_000)], ..Side::default() };
-    let peer = Side { netdevs: vec![netdev("10.0.0.2", 10_000)], ..Side::default() };
+    let local = HostFacts { netdevs: vec![netdev("10.0.0.1", 25_000)], ..HostFacts::default() };
+    let peer = HostFacts { netdevs: vec![netdev("10.0.0.2", 10_000)], ..HostFacts::default() };
     let mut run = point(Test::Bandwidth, Transport::Tcp, 65536, 9.4);
     run.rails[0].peer = "10.0.0.2:50052".to_owned();
     let verdict = evaluate(&[run], &local, Some(&peer));
@@ -146,13 +146,13 @@ fn the_net_devices_of_both_ends_limit_tcp() {
 
 #[test]
 fn missed_targets_are_notes() {
-    let mut ends = side(port("mlx5_0 port 1", 100_000, 126.0));
+    let mut ends = facts(port("mlx5_0 port 1", 100_000, 126.0));
     let good = point(Test::Latency, Transport::Verbs, 8, 1.0);
     let good_verdict = evaluate(std::slice::from_ref(&good), &ends, Some(&ends));
     assert!(good_verdict.notes.is_empty(), "{good_verdict:?}");
     let mut slow = good;
-    if let Some(spread) = &mut slow.latency {
-        (spread.p50_ns, spread.p99_ns, spread.jitter_ns) = (20_000, 25_000, 5000);
+    if let Some(latency) = &mut slow.latency {
+        (latency.p50_ns, latency.p99_ns, latency.jitter_ns) = (20_000, 25_000, 5000);
     }
     slow.loss_ratio = Some(0.01);
     let run = [slow];

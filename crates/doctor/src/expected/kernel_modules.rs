@@ -2,7 +2,7 @@
 
 use node::{LinkLayer, Node, Reading};
 
-use crate::Verdict;
+use crate::Severity;
 
 /// A module.
 #[derive(Debug, Clone, Copy)]
@@ -13,8 +13,8 @@ pub struct NeededModule {
     pub used_for: &'static str,
     /// What does not work without it.
     pub without: &'static str,
-    /// The verdict if it is missing.
-    pub verdict: Verdict,
+    /// The severity if it is missing.
+    pub severity: Severity,
 }
 
 /// Modules for every RDMA device.
@@ -23,13 +23,13 @@ pub const NEEDED: [NeededModule; 2] = [
         name: "ib_uverbs",
         used_for: "programs use devices through /dev/infiniband/uverbsN",
         without: "no program can open a device",
-        verdict: Verdict::Problem,
+        severity: Severity::Problem,
     },
     NeededModule {
         name: RDMA_UCM,
         used_for: "programs connect through /dev/infiniband/rdma_cm",
         without: "programs that connect with rdma_cm (NFS, iSER, many others) cannot",
-        verdict: Verdict::Warning,
+        severity: Severity::Warning,
     },
 ];
 

@@ -21,7 +21,7 @@ mod xid;
 
 use serde::Serialize;
 
-use crate::{CheckInput, Finding, Verdict, check};
+use crate::{CheckInput, Finding, Severity, check};
 use cause::Cause;
 pub use cause::LineEvidence;
 pub use completion::Completion;
@@ -224,9 +224,9 @@ fn possible_causes(error: &ErrorLine, input: &CheckInput<'_>) -> Vec<PossibleCau
 fn check_cause(cause: &Cause, evidence: LineEvidence, input: &CheckInput<'_>) -> PossibleCause {
     let mut findings =
         cause.check.and_then(check).map(|check| check.findings(input)).unwrap_or_default();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
-    let state = match findings.first().map(|finding| finding.verdict) {
-        None | Some(Verdict::Unknown) => State::Unknown,
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+    let state = match findings.first().map(|finding| finding.severity) {
+        None | Some(Severity::Unknown) => State::Unknown,
         Some(verdict) if verdict >= cause.min_verdict => State::Found,
         Some(_) => State::NotFound,
     };

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use node::counters::{Folder, meaning};
+use node::counters::{CounterSource, known_counter};
 use node::watch::{DeviceSample, NicWatch, Select};
 use node::{Counter, Node, PhysState, PortStatus, Reading, Role, Tree};
 
@@ -154,8 +154,8 @@ impl RdmaWatch {
             let Some(netdev) = &port.netdev else { continue };
             let mut found = self.nics.sample(&self.tree, netdev, now);
             found.retain(|counter| {
-                let row = counter.row();
-                row.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
+                let metric = counter.metric();
+                metric.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
             });
             port.counters.extend(found);
         }
@@ -188,9 +188,9 @@ impl Select for Selection<'_> {
         self.settings.devices.wants(&[name])
     }
 
-    fn counter(&mut self, device: &str, folder: Folder, name: &str) -> bool {
-        if let Some(meaning) = meaning(folder, name) {
-            return is_wanted(&self.settings.counters, name, meaning.row.name());
+    fn counter(&mut self, device: &str, source: CounterSource, name: &str) -> bool {
+        if let Some(known) = known_counter(source, name) {
+            return is_wanted(&self.settings.counters, name, known.row.name());
         }
         if !self.settings.counters.wants(&[name]) {
             return false;
@@ -276,7 +276,7 @@ fn phys_state(state: &Reading<PhysState>) -> Option<u32> {
 fn decreases(before: &[Counter], now: &[Counter]) -> u64 {
     let counters = now.iter().enumerate().filter(|(at, counter)| {
         // Usually the same files in the same order.
-        let same = |known: &&Counter| known.name == counter.name && known.folder == counter.folder;
+        let same = |known: &&Counter| known.name == counter.name && known.source == counter.source;
         let before = before.get(*at).filter(same).or_else(|| before.iter().find(same));
         before.is_some_and(|before| counter.decreased_since(before))
     });

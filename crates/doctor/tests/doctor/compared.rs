@@ -1,7 +1,7 @@
 //! Two machines that are compared, and one machine at two times.
 
 use doctor::checklist::{self, State};
-use doctor::{CheckInput, Finding, Verdict, peer, run_checks, since};
+use doctor::{CheckInput, Finding, Severity, peer, run_checks, since};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
@@ -13,16 +13,16 @@ fn compare(ours: &Tree, theirs: &Tree) -> Vec<Finding> {
 }
 
 #[track_caller]
-fn has(findings: &[Finding], verdict: Verdict, words: &str) {
+fn has(findings: &[Finding], severity: Severity, words: &str) {
     let found = findings
         .iter()
-        .any(|finding| finding.verdict == verdict && finding.summary.contains(words));
-    assert!(found, "no {verdict:?} with {words:?} in {findings:#?}");
+        .any(|finding| finding.severity == severity && finding.summary.contains(words));
+    assert!(found, "no {severity:?} with {words:?} in {findings:#?}");
 }
 
 #[track_caller]
 fn has_no_fault(findings: &[Finding]) {
-    assert!(findings.iter().all(|finding| finding.verdict == Verdict::Ok), "{findings:#?}");
+    assert!(findings.iter().all(|finding| finding.severity == Severity::Ok), "{findings:#?}");
 }
 
 #[test]
@@ -36,14 +36,14 @@ fn machines_that_do_not_match() {
     let roce = tree("mlx5-roce");
     has(
         &compare(&roce, &tree("empty")),
-        Verdict::Problem,
+        Severity::Problem,
         "the peer does not have an active RDMA port",
     );
-    has(&compare(&roce, &tree("cx3-port2")), Verdict::Problem, "no common link layer");
-    has(&compare(&roce, &tree("siw")), Verdict::Problem, "no common link layer");
-    has(&compare(&roce, &tree("mtu")), Verdict::Warning, "in the same subnet");
-    has(&compare(&roce, &tree("roce-no-ip")), Verdict::Problem, "no common RoCE version");
-    has(&compare(&roce, &tree("bnxt")), Verdict::Warning, "are in the same subnet");
+    has(&compare(&roce, &tree("cx3-port2")), Severity::Problem, "no common link layer");
+    has(&compare(&roce, &tree("siw")), Severity::Problem, "no common link layer");
+    has(&compare(&roce, &tree("mtu")), Severity::Warning, "in the same subnet");
+    has(&compare(&roce, &tree("roce-no-ip")), Severity::Problem, "no common RoCE version");
+    has(&compare(&roce, &tree("bnxt")), Severity::Warning, "are in the same subnet");
 }
 
 #[test]
@@ -53,12 +53,12 @@ fn infiniband_needs_the_same_fabric_and_a_common_partition() {
     let limited = changed("cx3-port2", |json| {
         json["files"][format!("{port}/pkeys/0")] = Value::from("0x8001\n")
     });
-    has(&compare(&ours, &limited), Verdict::Problem, "no common partition");
+    has(&compare(&ours, &limited), Severity::Problem, "no common partition");
     let elsewhere = changed("cx3-port2", |json| {
         json["files"][format!("{port}/gids/0")] =
             Value::from("fec0:0000:0000:0001:f452:1403:007b:e0e2\n");
     });
-    has(&compare(&ours, &elsewhere), Verdict::Problem, "different subnet prefixes");
+    has(&compare(&ours, &elsewhere), Severity::Problem, "different subnet prefixes");
 }
 
 #[test]
@@ -68,8 +68,8 @@ fn versions_are_compared() {
         json["files"]["/proc/sys/kernel/osrelease"] = Value::from("6.8.0\n");
     });
     let findings = compare(&tree("mlx5-roce"), &newer);
-    has(&findings, Verdict::Note, "different firmware of MT4125");
-    has(&findings, Verdict::Note, "different kernels");
+    has(&findings, Severity::Note, "different firmware of MT4125");
+    has(&findings, Severity::Note, "different kernels");
 }
 
 #[test]

@@ -1,21 +1,21 @@
 //! Findings on libfabric and EFA devices.
 
 use doctor::libfabric::{Answer, Choice, Libfabric, Library};
-use doctor::{CheckInput, Finding, Report, Verdict, check, run_checks};
+use doctor::{CheckInput, Finding, FindingsReport, Severity, check, run_checks};
 use node::{Node, Tree};
 use serde_json::{Value, json};
 
 use crate::{Fault, NOTE, PROBLEM, WARNING, changed, has, tree};
 
-const OK: Verdict = Verdict::Ok;
-const UNKNOWN: Verdict = Verdict::Unknown;
+const OK: Severity = Severity::Ok;
+const UNKNOWN: Severity = Severity::Unknown;
 
 /// The findings of the check with this state of libfabric.
 fn findings(tree: &Tree, state: Option<&Libfabric>) -> Vec<Finding> {
     report(tree, state, &[check("libfabric").expect("the check")]).findings
 }
 
-fn report(tree: &Tree, state: Option<&Libfabric>, only: &[&doctor::Check]) -> Report {
+fn report(tree: &Tree, state: Option<&Libfabric>, only: &[&doctor::Check]) -> FindingsReport {
     let node = Node::read(tree);
     run_checks(&CheckInput { libfabric: state, ..CheckInput::new(&node, tree) }, only)
 }
@@ -53,11 +53,11 @@ fn efa_with(variables: &[(&str, &str)]) -> Tree {
 
 /// The one finding that is not ok.
 #[track_caller]
-fn fault(findings: &[Finding]) -> (Verdict, String) {
-    let faults: Vec<_> = findings.iter().filter(|finding| finding.verdict != OK).collect();
+fn fault(findings: &[Finding]) -> (Severity, String) {
+    let faults: Vec<_> = findings.iter().filter(|finding| finding.severity != OK).collect();
     let [one] = &faults[..] else { panic!("{faults:?}") };
     assert!(!one.evidence.is_empty() && !one.fix.is_empty(), "{one:?}");
-    (one.verdict, one.summary.clone())
+    (one.severity, one.summary.clone())
 }
 
 #[test]
@@ -67,12 +67,12 @@ fn an_efa_host_whose_links_use_efa_has_no_fault() {
     let findings = findings(&tree, Some(&state));
     let [library, devices] = &findings[..] else { panic!("{findings:?}") };
     let words = "libfabric 1.22: links use efa: efa is here, and best";
-    assert_eq!((library.verdict, &*library.summary), (OK, words));
+    assert_eq!((library.severity, &*library.summary), (OK, words));
     assert_eq!(library.evidence[0].value, "libfabric 1.22, providers efa, tcp;ofi_rxm, shm");
     assert_eq!(library.evidence[1].value, "efa: it is here", "by --transport ofi");
     let words = "EFA efa1, driver 2.10.0, firmware 0.0.0.0, port 1 ACTIVE; no RDMA read counted yet, \
                  no RDMA write counted yet";
-    assert_eq!((devices.verdict, &*devices.summary), (OK, words));
+    assert_eq!((devices.severity, &*devices.summary), (OK, words));
     assert_eq!(devices.subjects.len(), 4, "equal findings are merged");
     has(&report(&tree, Some(&state), &[]), &[]);
 }
@@ -97,7 +97,7 @@ fn counted_rdma_reads_and_writes_are_reported() {
 #[test]
 fn in_a_snapshot_only_files_are_known() {
     let findings = findings(&tree("efa"), None);
-    let library = findings.iter().find(|finding| finding.verdict == UNKNOWN).expect("a finding");
+    let library = findings.iter().find(|finding| finding.severity == UNKNOWN).expect("a finding");
     assert!(library.summary.contains("known only on the running machine"), "{library:?}");
     let file = "/opt/amazon/efa/lib64/libfabric.so.1.25.0";
     assert!(library.summary.contains(&format!("{file} (1.22.0amzn4.0) is installed")));
@@ -109,12 +109,12 @@ fn in_a_snapshot_only_files_are_known() {
 
 #[test]
 fn missing_libfabric_is_a_problem_only_for_efa() {
-    let (verdict, summary) = fault(&findings(&tree("efa"), Some(&unavailable())));
-    assert_eq!(verdict, PROBLEM);
+    let (severity, summary) = fault(&findings(&tree("efa"), Some(&unavailable())));
+    assert_eq!(severity, PROBLEM);
     assert!(summary.contains("libfabric.so.1 cannot be loaded: No such file"), "{summary}");
     for name in ["mlx5-roce", "empty"] {
         let findings = findings(&tree(name), Some(&unavailable()));
-        assert_eq!(findings.iter().map(|finding| finding.verdict).collect::<Vec<_>>(), [OK]);
+        assert_eq!(findings.iter().map(|finding| finding.severity).collect::<Vec<_>>(), [OK]);
     }
     let requested =
         Libfabric { library_file: Some("/x/libfabric.so.1".to_owned()), ..unavailable() };
@@ -130,19 +130,19 @@ fn libfabric_that_is_not_needed_is_ok() {
     let words = format!(
         "libfabric is not needed: {why}; devices use verbs; not found in the usual folders"
     );
-    assert_eq!((one.verdict, &one.summary), (OK, &words));
+    assert_eq!((one.severity, &one.summary), (OK, &words));
     // A loaded one, since the check was named.
     let found = findings(&tree("mlx5-roce"), Some(&loaded(&["verbs;ofi_rxm", "shm"], Err(why))));
     let words = format!("libfabric 1.22 is available, but links do not use it: {why}");
-    assert_eq!((found[0].verdict, &found[0].summary), (OK, &words));
+    assert_eq!((found[0].severity, &found[0].summary), (OK, &words));
 }
 
 #[test]
 fn a_missing_requested_provider_is_a_warning() {
     let why = "libfabric has no provider cxi here; it has shm";
     let state = Libfabric { provider: Some("cxi".to_owned()), ..loaded(&["shm"], Err(why)) };
-    let (verdict, summary) = fault(&findings(&tree("mlx5-roce"), Some(&state)));
-    assert!(verdict == WARNING && summary.ends_with(why), "{summary}");
+    let (severity, summary) = fault(&findings(&tree("mlx5-roce"), Some(&state)));
+    assert!(severity == WARNING && summary.ends_with(why), "{summary}");
 }
 
 #[test]
@@ -162,26 +162,26 @@ fn a_libfabric_without_efa_is_a_problem_that_a_variable_may_cause() {
 fn variables_that_hide_efa() {
     let known_with = |variables: &[(&str, &str)]| {
         let findings = findings(&efa_with(variables), None);
-        let faults = findings.into_iter().filter(|finding| finding.verdict != UNKNOWN);
+        let faults = findings.into_iter().filter(|finding| finding.severity != UNKNOWN);
         faults.collect::<Vec<_>>()
     };
     for hiding in ["tcp", "^efa", "^shm,efa", "tcp, shm"] {
-        let (verdict, summary) = fault(&known_with(&[("FI_PROVIDER", hiding)]));
-        assert!(verdict == WARNING && summary.contains(hiding), "{summary}");
+        let (severity, summary) = fault(&known_with(&[("FI_PROVIDER", hiding)]));
+        assert!(severity == WARNING && summary.contains(hiding), "{summary}");
     }
     for showing in ["efa", "tcp,efa", "^tcp", ""] {
-        assert!(known_with(&[("FI_PROVIDER", showing)]).iter().all(|one| one.verdict == OK));
+        assert!(known_with(&[("FI_PROVIDER", showing)]).iter().all(|one| one.severity == OK));
     }
-    let (verdict, summary) = fault(&known_with(&[("FI_EFA_USE_DEVICE_RDMA", "0")]));
-    assert!(verdict == NOTE && summary.contains("with messages"), "{summary}");
-    let (verdict, summary) = fault(&known_with(&[("FI_EFA_IFACE", "rdmap0s6")]));
-    assert!(verdict == WARNING && summary.contains("hides every EFA device"), "{summary}");
-    let (verdict, summary) = fault(&known_with(&[("FI_EFA_IFACE", "rdmap16s27,rdmap32s27")]));
-    assert!(verdict == NOTE && summary.ends_with("it hides rdmap144s27, rdmap160s27"), "{summary}");
+    let (severity, summary) = fault(&known_with(&[("FI_EFA_USE_DEVICE_RDMA", "0")]));
+    assert!(severity == NOTE && summary.contains("with messages"), "{summary}");
+    let (severity, summary) = fault(&known_with(&[("FI_EFA_IFACE", "rdmap0s6")]));
+    assert!(severity == WARNING && summary.contains("hides every EFA device"), "{summary}");
+    let (severity, summary) = fault(&known_with(&[("FI_EFA_IFACE", "rdmap16s27,rdmap32s27")]));
+    assert!(severity == NOTE && summary.ends_with("it hides rdmap144s27, rdmap160s27"), "{summary}");
     assert!(
         known_with(&[("FI_EFA_IFACE", "all"), ("FI_EFA_USE_DEVICE_RDMA", "1")])
             .iter()
-            .all(|one| one.verdict == OK)
+            .all(|one| one.severity == OK)
     );
 }
 
@@ -192,11 +192,11 @@ fn the_registration_cache_is_a_warning_if_it_prevents_a_provider() {
     };
     let verbs =
         Libfabric { provider: Some("verbs".to_owned()), ..loaded(&["verbs;ofi_rxm"], Ok(true)) };
-    let (verdict, summary) = fault(&findings(&with("1024"), Some(&verbs)));
+    let (severity, summary) = fault(&findings(&with("1024"), Some(&verbs)));
     let words = "FI_MR_CACHE_MAX_COUNT is 1024, not 0: links do not use libfabric's verbs;ofi_rxm";
-    assert_eq!((verdict, &*summary), (WARNING, words));
+    assert_eq!((severity, &*summary), (WARNING, words));
     let is_ok =
-        |tree: &Tree, state| findings(tree, Some(state)).iter().all(|one| one.verdict == OK);
+        |tree: &Tree, state| findings(tree, Some(state)).iter().all(|one| one.severity == OK);
     assert!(is_ok(&with("0"), &verbs) && is_ok(&tree("mlx5-roce"), &verbs));
     let tcp = Libfabric { provider: Some("tcp".to_owned()), ..loaded(&["tcp;ofi_rxm"], Ok(false)) };
     assert!(is_ok(&with("1024"), &tcp), "software has no registrations");
@@ -211,12 +211,12 @@ fn different_versions_are_a_note_if_libfabric_is_needed() {
     };
     let tree = second("efa", "libfabric.so.1.20.0");
     let state = loaded(&["efa"], Err("transport.enable_rdma is false"));
-    let (verdict, summary) = fault(&findings(&tree, Some(&state)));
+    let (severity, summary) = fault(&findings(&tree, Some(&state)));
     let words = "several libfabrics: uses /opt/amazon/efa/lib64/libfabric.so.1.25.0 (1.22.0amzn4.0), not \
                  /usr/lib64/libfabric.so.1.20.0";
-    assert_eq!((verdict, &*summary), (NOTE, words));
+    assert_eq!((severity, &*summary), (NOTE, words));
     let same = findings(&second("efa", "libfabric.so.1.25.0"), Some(&state));
-    assert!(same.iter().all(|finding| finding.verdict == OK), "{same:?}");
+    assert!(same.iter().all(|finding| finding.severity == OK), "{same:?}");
     // The loaded one is used.
     let mut other = state.clone();
     if let Answer::Loaded(library) = &mut other.answer {
@@ -226,7 +226,7 @@ fn different_versions_are_a_note_if_libfabric_is_needed() {
     assert!(summary.contains("uses /usr/lib64/libfabric.so.1.20.0,"), "{summary}");
     // Neither is needed.
     let tree = second("mlx5-roce", "libfabric.so.1.20.0");
-    assert!(findings(&tree, None).iter().all(|finding| finding.verdict == OK));
+    assert!(findings(&tree, None).iter().all(|finding| finding.severity == OK));
 }
 
 #[test]

@@ -9,16 +9,16 @@ mod single_faults;
 
 use std::path::{Path, PathBuf};
 
-use doctor::{CheckInput, Report, Settings, Verdict, run_checks};
+use doctor::{CheckInput, FindingsReport, Expectations, Severity, run_checks};
 use node::{About, Node, Tree};
 use serde_json::Value;
 
-/// A fault: check, verdict and subject.
-type Fault<'f> = (&'f str, Verdict, &'f str);
+/// A fault: check, severity and subject.
+type Fault<'f> = (&'f str, Severity, &'f str);
 
-const PROBLEM: Verdict = Verdict::Problem;
-const WARNING: Verdict = Verdict::Warning;
-const NOTE: Verdict = Verdict::Note;
+const PROBLEM: Severity = Severity::Problem;
+const WARNING: Severity = Severity::Warning;
+const NOTE: Severity = Severity::Note;
 
 fn folder() -> PathBuf {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../node/tests/trees")).to_owned()
@@ -38,30 +38,30 @@ fn changed(name: &str, change: impl FnOnce(&mut Value)) -> Tree {
     Tree::at(file.path()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn report(tree: &Tree) -> Report {
-    report_with(tree, Settings::default())
+fn report(tree: &Tree) -> FindingsReport {
+    report_with(tree, Expectations::default())
 }
 
-fn report_with(tree: &Tree, settings: Settings) -> Report {
+fn report_with(tree: &Tree, expectations: Expectations) -> FindingsReport {
     let node = Node::read(tree);
-    run_checks(&CheckInput { settings, ..CheckInput::new(&node, tree) }, &[])
+    run_checks(&CheckInput { expectations, ..CheckInput::new(&node, tree) }, &[])
 }
 
 /// Findings that are printed by default.
-fn faults(report: &Report) -> Vec<(&str, Verdict, String)> {
+fn faults(report: &FindingsReport) -> Vec<(&str, Severity, String)> {
     let printed = report
         .findings
         .iter()
-        .filter(|finding| ![Verdict::Ok, Verdict::Unknown].contains(&finding.verdict));
-    printed.map(|finding| (finding.check, finding.verdict, finding.subject())).collect()
+        .filter(|finding| ![Severity::Ok, Severity::Unknown].contains(&finding.severity));
+    printed.map(|finding| (finding.check, finding.severity, finding.subject())).collect()
 }
 
 #[track_caller]
-fn has(report: &Report, expected: &[Fault<'_>]) {
+fn has(report: &FindingsReport, expected: &[Fault<'_>]) {
     let found = faults(report);
     let found: Vec<Fault<'_>> = found
         .iter()
-        .map(|(check, verdict, subject)| (*check, *verdict, subject.as_str()))
+        .map(|(check, severity, subject)| (*check, *severity, subject.as_str()))
         .collect();
     assert_eq!(found, expected);
 }
@@ -174,9 +174,9 @@ fn without_rdma_there_are_no_findings() {
 fn the_worst_comes_first() {
     for name in ["saturated", "cx3-10g", "iommu"] {
         let report = report(&tree(name));
-        let verdicts: Vec<Verdict> =
-            report.findings.iter().map(|finding| finding.verdict).collect();
-        assert!(verdicts.is_sorted_by(|one, other| one >= other), "{name}: {verdicts:?}");
+        let severities: Vec<Severity> =
+            report.findings.iter().map(|finding| finding.severity).collect();
+        assert!(severities.is_sorted_by(|one, other| one >= other), "{name}: {severities:?}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Faults that are added to healthy machines, one at a time: each is found, and nothing else.
 
-use doctor::{Report, Settings, Verdict};
+use doctor::{FindingsReport, Expectations, Severity};
 use node::Tree;
 use serde_json::{Value, json};
 
@@ -77,8 +77,8 @@ fn what_a_tree_does_not_contain_is_unknown() {
         let report = without(folder);
         let of_check: Vec<_> =
             report.findings.iter().filter(|finding| finding.check == check).collect();
-        let verdicts: Vec<Verdict> = of_check.iter().map(|finding| finding.verdict).collect();
-        assert_eq!(verdicts, [Verdict::Unknown], "{check}: {of_check:?}");
+        let severities: Vec<Severity> = of_check.iter().map(|finding| finding.severity).collect();
+        assert_eq!(severities, [Severity::Unknown], "{check}: {of_check:?}");
         assert!(!report.is_bad(true), "{}", report.line());
     }
 }
@@ -122,7 +122,7 @@ fn the_verdict_on_a_slow_link_depends_on_the_evidence() {
 #[test]
 fn the_rate_of_the_user_takes_precedence() {
     let tree = crate::tree("mlx5-roce");
-    let expecting = |mbps| report_with(&tree, Settings::default().expect_rate_mbps(Some(mbps)));
+    let expecting = |mbps| report_with(&tree, Expectations::default().expect_rate_mbps(Some(mbps)));
     has(&expecting(200_000), &[("rate", PROBLEM, ROCE)]);
     has(&expecting(100_000), &[]);
 }
@@ -256,7 +256,7 @@ fn the_firewall_affects_soft_roce() {
 #[test]
 fn lines_of_the_kernel_log() {
     let with = |kind: &str, text: &str| json!([{"at_us": 1, "kind": kind, "text": text}]);
-    for (kind, text, verdict) in [
+    for (kind, text, severity) in [
         (
             "health",
             "mlx5_core 0000:38:00.0: device's health compromised - reached miss count",
@@ -282,7 +282,7 @@ fn lines_of_the_kernel_log() {
             "mlx5-roce",
             "/kernel_log/lines",
             with(kind, text),
-            &[("kernel-log", verdict, "host")],
+            &[("kernel-log", severity, "host")],
         );
     }
     for (kind, text) in [
@@ -408,7 +408,7 @@ fn a_port_without_an_address_is_a_note_if_it_may_be_unused() {
 }
 
 #[track_caller]
-fn has_address_note(report: &Report, port: &str) {
+fn has_address_note(report: &FindingsReport, port: &str) {
     has(report, &[("gid", NOTE, port)]);
     let fixes = &report.findings[0].fix;
     assert!(!fixes.iter().any(|fix| fix.contains("ip addr add")), "{fixes:?}");
@@ -455,7 +455,7 @@ fn only_gpus_that_compute_make_translation_a_problem() {
         });
         let report = report(&tree);
         let found = report.findings.into_iter().find(|finding| finding.check == "iommu");
-        found.expect("a finding").verdict
+        found.expect("a finding").severity
     };
     assert_eq!(with("0x10de", "0x030200", "nvidia"), PROBLEM);
     assert_eq!(with("0x10de", "0x030000", "nouveau"), NOTE);

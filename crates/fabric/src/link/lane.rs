@@ -10,7 +10,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::core::{Connection, Core};
 use super::report::{LinkInfo, Report};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane};
 use crate::op::{Completion, Failure, Op};
 use crate::region::{Region, Slice};
@@ -64,7 +64,7 @@ impl Link {
     ) -> Result<Self, Error> {
         let system = |error| {
             let fix = "raise the limit of open files: `ulimit -n`";
-            Error::new(Kind::System, "create a link", error, fix)
+            Error::new(ErrorKind::System, "create a link", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let alarm = Timer::new().map_err(system)?;

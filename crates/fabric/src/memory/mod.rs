@@ -21,7 +21,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, MutexGuard};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use borrowed::Borrowed;
 use copy::copy;
 use mapping::Mapping;
@@ -73,7 +73,7 @@ impl Memory {
         let call = || format!("allocate {} of memory", size(length as u64));
         if length == 0 {
             return Err(Error::new(
-                Kind::Misuse,
+                ErrorKind::Misuse,
                 call(),
                 "the length is zero",
                 "request at least 1 B",
@@ -110,7 +110,7 @@ impl Memory {
         if length == 0 {
             let why = "the length is zero";
             return Err(Error::new(
-                Kind::Misuse,
+                ErrorKind::Misuse,
                 "use the caller's memory",
                 why,
                 "pass at least 1 B",
@@ -283,20 +283,20 @@ fn plain(length: usize, call: &impl Fn() -> String) -> Result<Mapping, Error> {
     // The kernel overcommits: it would accept the request, and kill a process later.
     if let Some(limit) = limits::exceeded(Path::new("/"), length as u64) {
         return Err(Error::new(
-            Kind::Full,
+            ErrorKind::Full,
             call(),
             format!("only {} available ({})", size(limit.left), limit.name),
             limit.fix,
         ));
     }
     Mapping::plain(length).map_err(|error| {
-        Error::new(Kind::System, call(), error, "request less, or see the kernel log")
+        Error::new(ErrorKind::System, call(), error, "request less, or see the kernel log")
     })
 }
 
 fn no_huge_pages(call: &impl Fn() -> String, error: &std::io::Error) -> Error {
     Error::new(
-        Kind::Full,
+        ErrorKind::Full,
         call(),
         format!("not enough huge pages of 2 MiB ({error})"),
         "reserve some: `sysctl vm.nr_hugepages=N`, or use plain pages",
@@ -413,7 +413,7 @@ mod tests {
     #[test]
     fn more_than_the_available_memory_is_refused_with_the_limits_name() {
         let error = Memory::allocate(1 << 50, Pages::Auto).unwrap_err();
-        assert_eq!(error.kind(), Kind::Full);
+        assert_eq!(error.kind(), ErrorKind::Full);
         let text = error.to_string();
         assert!(text.starts_with("allocate 1024.0 TiB of memory: only "), "{text}");
         assert!(text.contains("available ("), "{text}");
@@ -421,7 +421,7 @@ mod tests {
 
     #[test]
     fn a_length_of_zero_is_misuse() {
-        assert_eq!(Memory::allocate(0, Pages::Auto).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(Memory::allocate(0, Pages::Auto).unwrap_err().kind(), ErrorKind::Misuse);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 
 use super::mapping::Mapping;
 use super::size;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Populates the mapping in pieces; calls `progress` with the sum, at most `length`.
 pub(super) fn run(
@@ -54,7 +54,7 @@ fn explain(error: &io::Error, done: usize, length: usize) -> Error {
     let why = format!("out of memory after {} ({error})", size(done as u64));
     let fix = "request less, free memory, or raise the control group's limits (memory.max, and \
                   hugetlb.2MB.max for huge pages)";
-    Error::new(Kind::Full, call, why, fix)
+    Error::new(ErrorKind::Full, call, why, fix)
 }
 
 /// Large enough that threads rarely contend, small enough to balance the work and report progress; a

@@ -14,7 +14,7 @@ use super::list_providers::Unavailable;
 use super::mr::{self, registration};
 use super::unconnected_lane::UnconnectedOfiLane;
 use crate::attached_regions::AttachedRegions;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
@@ -49,15 +49,15 @@ impl Domain {
         let call = || format!("open libfabric provider {}", chosen.name);
         let ofi = library(config.library.as_deref()).map_err(|error| {
             let off = Unavailable::Library(error);
-            Error::new(Kind::Unsupported, call(), &off, off.fix())
+            Error::new(ErrorKind::Unsupported, call(), &off, off.fix())
         })?;
         if let Some((why, fix)) = environment_problem(&chosen.name, variable) {
-            return Err(Error::new(Kind::Unsupported, call(), why, &fix));
+            return Err(Error::new(ErrorKind::Unsupported, call(), why, &fix));
         }
         let query = Query { provider: Some(&chosen.name), address: config.address };
         let gone = |why: &dyn std::fmt::Display| {
             let fix = "check the output of `fi_info -t FI_EP_RDM`, and the local addresses";
-            Error::new(Kind::Gone, call(), why, fix)
+            Error::new(ErrorKind::Gone, call(), why, fix)
         };
         let mut found = query.find(ofi).map_err(|errno| gone(&errno))?;
         // An address determines the interface.
@@ -130,7 +130,7 @@ impl Fabric for Domain {
         let Registration::Shared(keys) = region.registration() else {
             let call = format!("attach a region to {}", self.provider());
             let why = "it is registered with another fabric, and not shared";
-            return Err(Error::new(Kind::Misuse, call, why, "create it with `Region::shared`"));
+            return Err(Error::new(ErrorKind::Misuse, call, why, "create it with `Region::shared`"));
         };
         keys.ofi.add(self.mr(region.memory(), region.rights())?);
         self.shared.attached.add(region);

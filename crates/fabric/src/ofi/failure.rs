@@ -7,7 +7,7 @@ use rdma_sys::consts::{IBV_WC_REM_ACCESS_ERR, IBV_WC_REM_INV_REQ_ERR, IBV_WC_RET
 use rdma_sys::ofi::consts::*;
 
 use super::info::Facts;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::op::Failure;
 
 /// The error of a set-up call.
@@ -17,18 +17,18 @@ pub(super) fn error(facts: &Facts, call: &str, errno: Errno) -> Error {
     let exceeds_queue_limit =
         facts.provider.starts_with("verbs") && call.starts_with("create an endpoint");
     let (kind, fix) = match errno.0 {
-        _ if exceeds_queue_limit => (Kind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
+        _ if exceeds_queue_limit => (ErrorKind::Full, "set FI_UNIVERSE_SIZE=16 in the environment"),
         libc::ENOMEM | libc::ENOSPC | libc::EMFILE => {
-            (Kind::Full, "raise memlock and the limit of open files, or use less memory")
+            (ErrorKind::Full, "raise memlock and the limit of open files, or use less memory")
         }
         libc::ENOSYS | libc::EOPNOTSUPP | libc::EINVAL | FI_EBADFLAGS => {
-            (Kind::Unsupported, "use another provider; set FI_LOG_LEVEL=warn for details")
+            (ErrorKind::Unsupported, "use another provider; set FI_LOG_LEVEL=warn for details")
         }
         libc::ENODEV | libc::ENODATA | libc::EADDRNOTAVAIL => {
-            (Kind::Gone, "check the output of `fi_info -t FI_EP_RDM`")
+            (ErrorKind::Gone, "check the output of `fi_info -t FI_EP_RDM`")
         }
-        _ if errno.is_denied() => (Kind::Denied, "run as a user who may use the device"),
-        _ => (Kind::System, "set FI_LOG_LEVEL=warn for details"),
+        _ if errno.is_denied() => (ErrorKind::Denied, "run as a user who may use the device"),
+        _ => (ErrorKind::System, "set FI_LOG_LEVEL=warn for details"),
     };
     Error::new(kind, call, errno, fix)
 }

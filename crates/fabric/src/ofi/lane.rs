@@ -14,7 +14,7 @@ use super::peer_process::PeerProcess;
 use super::usable_provider::is_rdma;
 use super::wait_fd::WaitFd;
 use crate::completion_sink::CompletionSink;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Region, Rights};
@@ -177,7 +177,7 @@ impl Lane for OfiLane {
         let mr = registration(region, self.shared.fid_domain.number()).ok_or_else(|| {
             let why = "it is not registered with this lane's provider";
             let fix = "register the memory with the lane's fabric, or attach the region to it";
-            Error::new(Kind::Misuse, "grant a region", why, fix)
+            Error::new(ErrorKind::Misuse, "grant a region", why, fix)
         })?;
         self.core.granted.add(mr.key(), region);
         if self.endpoint.is_some() && !self.shared.fid_domain.facts().lacks_memory_protection() {
@@ -196,7 +196,7 @@ impl Lane for OfiLane {
         remote.expect(LaneKind::Ofi)?;
         let key = u64::try_from(remote.key).map_err(|_| {
             let why = "its key is longer than 64 bits";
-            Error::new(Kind::Misuse, "import a region", why, "pass the peer's bytes unchanged")
+            Error::new(ErrorKind::Misuse, "import a region", why, "pass the peer's bytes unchanged")
         })?;
         let access_method = AccessMethod::Ofi { address: remote.address, key };
         Ok(Window::new(self.id, remote.length, remote.rights, access_method))

@@ -3,7 +3,7 @@
 
 use super::av::Address;
 use super::peer_process::ProcessId;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// One end of a lane. Encoding, version 3: version, buffers, frame, max_message, token, process, provider, address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Offer {
                 _ => "malformed offer".to_owned(),
             };
             let fix = "pass the peer's offer unchanged; both ends must run compatible versions";
-            Error::new(Kind::Misuse, "read a peer's libfabric offer", why, fix)
+            Error::new(ErrorKind::Misuse, "read a peer's libfabric offer", why, fix)
         })
     }
 

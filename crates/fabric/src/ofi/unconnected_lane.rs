@@ -26,7 +26,7 @@ use super::rendezvous::RendezvousBuffers;
 use super::sends::{LaneLimits, MAX_COPIED_BYTES, Sends};
 use super::slots::{self, Slots};
 use super::wait_fd::WaitFd;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::lane::Lane;
 use crate::setup::UnconnectedLane;
@@ -132,7 +132,7 @@ fn check(ours: &Offer, peer: &Offer) -> Result<(), Error> {
     let why = format!("the peer uses provider {}, this end {}", peer.provider, ours.provider);
     let fix = "use the same provider at both ends, and similar versions of libfabric: before 1.18 \
                   tcp was tcp;ofi_rxm";
-    Err(Error::new(Kind::Unsupported, "connect over libfabric", why, fix))
+    Err(Error::new(ErrorKind::Unsupported, "connect over libfabric", why, fix))
 }
 
 /// The maximum number of operations submitted to the provider.

@@ -1,6 +1,6 @@
 //! Opens a session to a listener.
 
-use std::io::{self, ErrorKind, Read};
+use std::io::{self, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
@@ -12,7 +12,7 @@ use super::initiator::{HandshakeError, Initiator};
 use super::key::Key;
 use super::outgoing::Outgoing;
 use super::ticket::Ticket;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::setup::deadline;
 
 /// The credentials of an initiator. With a key or a ticket both ends are authenticated and all messages are encrypted;
@@ -59,7 +59,7 @@ fn connect(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
     let socket = TcpStream::connect_timeout(&address, left(deadline)?)?;
     // If no process listens, TCP may connect a local port to itself.
     if socket.local_addr()? == socket.peer_addr()? {
-        return Err(ErrorKind::ConnectionRefused.into());
+        return Err(io::ErrorKind::ConnectionRefused.into());
     }
     socket.set_nodelay(true)?;
     socket.set_nonblocking(true)?;
@@ -83,8 +83,8 @@ fn shake_hands(
                     return Ok(opened);
                 }
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 sent.map_err(unreachable)?;
                 wait(socket, !outgoing.is_empty(), left(deadline).map_err(too_slow)?);
             }
@@ -102,16 +102,16 @@ fn wait(socket: &TcpStream, writes: bool, limit: Duration) {
 
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }
 
 fn unreachable(error: io::Error) -> HandshakeError {
     let fix = "check that the peer is up, that its address is reachable from here, and that no \
     firewall blocks it";
-    HandshakeError::new(Kind::Gone, error, fix)
+    HandshakeError::new(ErrorKind::Gone, error, fix)
 }
 
 fn too_slow(_: io::Error) -> HandshakeError {
     let why = "the peer accepted the connection but did not finish the handshake in time";
-    HandshakeError::new(Kind::Gone, why, "check that Wirelane listens there and is not overloaded")
+    HandshakeError::new(ErrorKind::Gone, why, "check that Wirelane listens there and is not overloaded")
 }

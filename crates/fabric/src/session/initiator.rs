@@ -13,7 +13,7 @@ use super::noise::{FIRST_MESSAGE_BYTES, TAG_BYTES, initiator};
 use super::preface::{Preface, Versions};
 use super::refusal::{Reason, SHUTTING_DOWN, printable};
 use super::{ANONYMOUS, MAX_MESSAGE};
-use crate::error::Kind;
+use crate::error::ErrorKind;
 
 /// One handshake.
 pub(super) struct Initiator {
@@ -31,7 +31,7 @@ enum Stage {
 /// Why a handshake failed; the caller adds the address.
 #[derive(Debug)]
 pub(super) struct HandshakeError {
-    pub(super) kind: Kind,
+    pub(super) kind: ErrorKind,
     pub(super) why: String,
     pub(super) fix: &'static str,
 }
@@ -47,7 +47,7 @@ impl Initiator {
             let why =
                 format!("our hello has {} bytes, over the limit of {MAX_MESSAGE}", hello.len());
             return Err(HandshakeError::new(
-                Kind::Misuse,
+                ErrorKind::Misuse,
                 why,
                 "send a smaller hello: listeners accept 32 KiB by default",
             ));
@@ -95,7 +95,7 @@ impl Initiator {
                 answer.chosen,
                 Versions::OURS
             );
-            return Err(HandshakeError::new(Kind::Unsupported, why, "update the older end"));
+            return Err(HandshakeError::new(ErrorKind::Unsupported, why, "update the older end"));
         }
         let cipher = match noise.take() {
             Some(noise) => Some(verify_answer(*noise, &answer)?),
@@ -137,7 +137,7 @@ impl Initiator {
             _ => "the peer closed the connection before it answered our hello",
         };
         let fix = "see the peer's log; it may be shutting down, or have too many connections";
-        HandshakeError::new(Kind::Gone, why, fix)
+        HandshakeError::new(ErrorKind::Gone, why, fix)
     }
 }
 
@@ -154,7 +154,7 @@ fn start_noise(
     });
     let noise = noise.map_err(|error| {
         let fix = "allow getrandom in the seccomp profile";
-        HandshakeError::new(Kind::System, format!("cannot start the handshake: {error}"), fix)
+        HandshakeError::new(ErrorKind::System, format!("cannot start the handshake: {error}"), fix)
     })?;
     out.extend(preface);
     out.extend(first);
@@ -175,34 +175,34 @@ fn verify_answer(
 }
 
 impl HandshakeError {
-    pub(super) fn new(kind: Kind, why: impl fmt::Display, fix: &'static str) -> Self {
+    pub(super) fn new(kind: ErrorKind, why: impl fmt::Display, fix: &'static str) -> Self {
         HandshakeError { kind, why: why.to_string(), fix }
     }
 
     fn tampered() -> Self {
         let why = "the peer does not have our key, or the handshake was changed in transit";
         let fix = "check that both ends have the same key, and that no proxy is in between";
-        HandshakeError::new(Kind::Denied, why, fix)
+        HandshakeError::new(ErrorKind::Denied, why, fix)
     }
 
     /// The listener's refusal, which may be of a newer version.
     fn refused(code: u8, word: Option<&[u8]>, text: &[u8]) -> Self {
         let reason = Reason::from_code(code);
         let (kind, fix) = match reason {
-            Some(Reason::WrongVersion) => (Kind::Unsupported, "update the older end"),
-            Some(Reason::Unauthenticated) => (Kind::Denied, "connect with a key or a ticket"),
-            Some(Reason::WrongKey) => (Kind::Denied, "give both ends the same key"),
+            Some(Reason::WrongVersion) => (ErrorKind::Unsupported, "update the older end"),
+            Some(Reason::Unauthenticated) => (ErrorKind::Denied, "connect with a key or a ticket"),
+            Some(Reason::WrongKey) => (ErrorKind::Denied, "give both ends the same key"),
             Some(Reason::Oversized) => {
-                (Kind::Misuse, "send a smaller hello, or raise the peer's limit")
+                (ErrorKind::Misuse, "send a smaller hello, or raise the peer's limit")
             }
-            Some(Reason::TooManySessions | Reason::TooMany) => (Kind::Full, "connect again later"),
+            Some(Reason::TooManySessions | Reason::TooMany) => (ErrorKind::Full, "connect again later"),
             Some(Reason::Refused) if word == Some(SHUTTING_DOWN.as_bytes()) => {
-                (Kind::Gone, "connect to another peer, or later")
+                (ErrorKind::Gone, "connect to another peer, or later")
             }
             Some(Reason::Slow) => {
-                (Kind::Gone, "connect again, or raise the peer's handshake timeout")
+                (ErrorKind::Gone, "connect again, or raise the peer's handshake timeout")
             }
-            _ => (Kind::Denied, "see the peer's log"),
+            _ => (ErrorKind::Denied, "see the peer's log"),
         };
         let word = match (word, reason) {
             (Some(word), _) => printable(word),
@@ -224,14 +224,14 @@ impl HandshakeError {
 impl From<UnknownProtocol> for HandshakeError {
     fn from(_: UnknownProtocol) -> Self {
         let why = "not a Wirelane peer: it answers with another protocol";
-        HandshakeError::new(Kind::Misuse, why, "check the port")
+        HandshakeError::new(ErrorKind::Misuse, why, "check the port")
     }
 }
 
 impl From<FramingError> for HandshakeError {
     fn from(error: FramingError) -> Self {
         let fix = "check that both ends have the same key and run compatible versions";
-        HandshakeError::new(Kind::Denied, format!("the peer sent {error}"), fix)
+        HandshakeError::new(ErrorKind::Denied, format!("the peer sent {error}"), fix)
     }
 }
 

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
 use super::{ANONYMOUS, noise};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// A key, with the name that sessions report as identity. Every peer with the key is trusted.
 #[derive(Debug, Clone)]
@@ -24,10 +24,10 @@ impl Key {
     /// is ignored.
     pub fn from_hex(name: &str, digits: &str) -> Result<Self, Error> {
         let call = || format!("read the key {name:?}");
-        check_name(name).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_FIX))?;
+        check_name(name).map_err(|why| Error::new(ErrorKind::Misuse, call(), why, NAME_FIX))?;
         let secret = parse(digits.trim_ascii().as_bytes()).ok_or_else(|| {
             let why = "not 64 hexadecimal digits";
-            Error::new(Kind::Misuse, call(), why, "create a key with `openssl rand -hex 32`")
+            Error::new(ErrorKind::Misuse, call(), why, "create a key with `openssl rand -hex 32`")
         })?;
         Ok(Key::new(name, secret))
     }
@@ -36,7 +36,7 @@ impl Key {
     /// The token must be random and long: this does not protect a guessable password.
     pub fn from_token(name: &str, token: &str) -> Result<Self, Error> {
         check_name(name).map_err(|why| {
-            Error::new(Kind::Misuse, format!("use the token of {name:?}"), why, NAME_FIX)
+            Error::new(ErrorKind::Misuse, format!("use the token of {name:?}"), why, NAME_FIX)
         })?;
         Ok(Key::new(name, Secret::of_token(token)))
     }
@@ -168,18 +168,18 @@ mod tests {
         assert!(one.secret.equals(&other.secret) && one.id() == other.id());
         assert!(!one.secret.equals(&key("a", "wlt_secreT").secret));
         assert!(!format!("{one:?}").contains("wlt_"));
-        assert_eq!(Key::from_token("anonymous", "wlt_x").unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(Key::from_token("anonymous", "wlt_x").unwrap_err().kind(), ErrorKind::Misuse);
     }
 
     #[test]
     fn invalid_keys_are_refused_and_not_printed() {
         for bad in ["", &DIGITS[1..], &format!("{DIGITS}0"), &DIGITS.replace('a', "g"), "+1"] {
             let error = Key::from_hex("night", bad).unwrap_err();
-            assert_eq!(error.kind(), Kind::Misuse);
+            assert_eq!(error.kind(), ErrorKind::Misuse);
             assert!(bad.len() < 10 || !error.to_string().contains(bad), "{error}");
         }
         for name in ["", "anonymous", "a\nb", &"n".repeat(129)] {
-            assert_eq!(Key::from_hex(name, DIGITS).unwrap_err().kind(), Kind::Misuse);
+            assert_eq!(Key::from_hex(name, DIGITS).unwrap_err().kind(), ErrorKind::Misuse);
         }
     }
 }

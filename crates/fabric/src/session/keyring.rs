@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use super::key::{Key, KeyId, NAME_FIX, Secret, check_name};
 use super::noise::EPHEMERAL_BYTES;
 use super::ticket::Ticket;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::setup::deadline;
 
 /// Keys and tickets. Clones are the same keyring: changes take effect at listeners immediately.
@@ -57,7 +57,7 @@ impl Keyring {
         if ring.keys.values().any(|old| old.name() == key.name() || old.id() == key.id()) {
             let why = "there is already a key with this name or this secret";
             let fix = "remove the old key first, or use another name";
-            return Err(Error::new(Kind::Misuse, format!("add key {}", key.name()), why, fix));
+            return Err(Error::new(ErrorKind::Misuse, format!("add key {}", key.name()), why, fix));
         }
         ring.keys.insert(key.id(), key);
         Ok(())
@@ -114,14 +114,14 @@ impl Keyring {
     /// Issues a ticket that can open one session within `lifetime`, with the name `identity`.
     pub fn issue(&self, identity: &str, lifetime: Duration) -> Result<Ticket, Error> {
         let call = || format!("issue a ticket to {identity:?}");
-        check_name(identity).map_err(|why| Error::new(Kind::Misuse, call(), why, NAME_FIX))?;
+        check_name(identity).map_err(|why| Error::new(ErrorKind::Misuse, call(), why, NAME_FIX))?;
         let ticket = Ticket::random()?;
         let mut ring = self.lock();
         ring.drop_expired(Instant::now());
         if ring.tickets.len() >= MAX_TICKETS {
             let why = format!("{MAX_TICKETS} tickets are issued and neither used nor expired");
             let fix = "issue tickets only when they are needed, and with a shorter lifetime";
-            return Err(Error::new(Kind::Full, call(), why, fix));
+            return Err(Error::new(ErrorKind::Full, call(), why, fix));
         }
         let until = deadline(lifetime);
         let issued =
@@ -220,8 +220,8 @@ mod tests {
         let (old, new) = (key("old", "1"), key("new", "2"));
         ring.clone().add(old.clone()).unwrap();
         ring.add(new.clone()).unwrap();
-        assert_eq!(ring.add(key("old", "3")).unwrap_err().kind(), Kind::Misuse);
-        assert_eq!(ring.add(key("other", "2")).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(ring.add(key("old", "3")).unwrap_err().kind(), ErrorKind::Misuse);
+        assert_eq!(ring.add(key("other", "2")).unwrap_err().kind(), ErrorKind::Misuse);
         let now = Instant::now();
         assert_eq!(ring.find(&old.id(), now).unwrap().identity, "old");
         assert!(ring.remove("old") && !ring.remove("old"));
@@ -252,7 +252,7 @@ mod tests {
         assert!(ring.find(&gone.id, now).is_none() && ring.revocations() > before);
         let late = ring.issue("worker-8", minute).unwrap();
         assert!(!ring.use_ticket(&late.id, now + 2 * minute));
-        assert_eq!(ring.issue("anonymous", minute).unwrap_err().kind(), Kind::Misuse);
+        assert_eq!(ring.issue("anonymous", minute).unwrap_err().kind(), ErrorKind::Misuse);
     }
 
     #[test]
@@ -263,7 +263,7 @@ mod tests {
         for _ in 0..MAX_TICKETS {
             ring.issue("many", hour).unwrap();
         }
-        assert_eq!(ring.issue("one more", hour).unwrap_err().kind(), Kind::Full);
+        assert_eq!(ring.issue("one more", hour).unwrap_err().kind(), ErrorKind::Full);
         assert!(!ring.lock().tickets.contains_key(&ended.id));
         assert_eq!(ring.lock().expiries.len(), MAX_TICKETS);
         ring.lock().drop_expired(Instant::now() + 2 * hour);

@@ -1,7 +1,7 @@
 //! A secret for one session.
 
 use super::key::{KeyId, Secret};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 
 /// A secret issued by a [`super::Keyring`], which one initiator can use once. Pass its bytes over an authenticated and
@@ -33,7 +33,7 @@ impl Ticket {
         });
         parts.ok_or_else(|| {
             let why = format!("a ticket has 48 bytes, this has {}", bytes.len());
-            Error::new(Kind::Misuse, "read a ticket", why, "pass the ticket's bytes unchanged")
+            Error::new(ErrorKind::Misuse, "read a ticket", why, "pass the ticket's bytes unchanged")
         })
     }
 }
@@ -56,7 +56,7 @@ mod tests {
         assert_eq!(Ticket::from_bytes(&bytes).unwrap().to_bytes(), bytes);
         assert!(!format!("{ticket:?}").contains("231"));
         for bad in [&bytes[1..], &[&bytes[..], &[0]].concat(), &[]] {
-            assert_eq!(Ticket::from_bytes(bad).unwrap_err().kind(), Kind::Misuse);
+            assert_eq!(Ticket::from_bytes(bad).unwrap_err().kind(), ErrorKind::Misuse);
         }
     }
 }

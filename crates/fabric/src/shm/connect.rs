@@ -20,7 +20,7 @@ use super::lane::{Connection, ShmLane};
 use super::offer::{Offer, boot_id};
 use super::peer_socket::{Message, PeerSocket, receive, send};
 use super::process::{Credentials, Process};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::lane::Lane;
 use crate::segment::control_block::{ControlBlock, PeerControlBlock};
@@ -44,7 +44,7 @@ impl UnconnectedShmLane {
         };
         let (listener, control_block) = prepared().map_err(|error: io::Error| {
             let fix = "see the limits of this process (`ulimit -n`) and its memory";
-            Error::new(Kind::System, "prepare a shared-memory lane", error, fix)
+            Error::new(ErrorKind::System, "prepare a shared-memory lane", error, fix)
         })?;
         Ok(UnconnectedShmLane { config: config.clone(), offer, listener, control_block })
     }
@@ -88,12 +88,12 @@ impl UnconnectedLane for UnconnectedShmLane {
         let call = "connect over shared memory";
         if peer.boot != self.offer.boot {
             let why = "the peer runs on another host";
-            return Err(Error::new(Kind::Unsupported, call, why, "use TCP or verbs to reach it"));
+            return Err(Error::new(ErrorKind::Unsupported, call, why, "use TCP or verbs to reach it"));
         }
         if peer.accepts == self.offer.accepts {
             let why = "both ends dial, or both accept";
             let fix = "let one end dial and the other accept";
-            return Err(Error::new(Kind::Misuse, call, why, fix));
+            return Err(Error::new(ErrorKind::Misuse, call, why, fix));
         }
         let deadline = deadline(limit);
         let (socket, hello) = match &self.listener {
@@ -103,12 +103,12 @@ impl UnconnectedLane for UnconnectedShmLane {
         .map_err(|error| match error.kind() {
             io::ErrorKind::PermissionDenied => {
                 let fix = "run both ends as the same user; otherwise use TCP";
-                Error::new(Kind::Denied, call, error, fix)
+                Error::new(ErrorKind::Denied, call, error, fix)
             }
             _ => {
                 let fix = "check that the peer is running, as the same user, and in the same network \
                 namespace (containers often are not); otherwise use TCP";
-                Error::new(Kind::Gone, call, error, fix)
+                Error::new(ErrorKind::Gone, call, error, fix)
             }
         })?;
         self.lane(socket, hello)

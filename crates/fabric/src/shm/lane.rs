@@ -14,7 +14,7 @@ use super::revoker::Revoker;
 use super::ring::Ring;
 use super::share::shareable;
 use crate::engine::Engine;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, RevokeHook, Slice};
@@ -58,7 +58,7 @@ impl ShmLane {
     pub(super) fn new(connection: Connection, receive_timeout: Duration) -> Result<Self, Error> {
         let system = |error| {
             let fix = "see the limits of this process: `ulimit -n`";
-            Error::new(Kind::System, "prepare a shared-memory lane", error, fix)
+            Error::new(ErrorKind::System, "prepare a shared-memory lane", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let timer = Timer::new().map_err(system)?;
@@ -197,7 +197,7 @@ impl ShmLane {
         let ReceivedGrant { file, length, rights } = granted;
         let failed = |error: std::io::Error| {
             let fix = "both ends must run Wirelane, with enough address space (`ulimit -v`)";
-            Error::new(Kind::Denied, "map the peer's region", error, fix)
+            Error::new(ErrorKind::Denied, "map the peer's region", error, fix)
         };
         if !self.connection.same_user && is_huge(&file).map_err(failed)? {
             let why = "its huge pages could be freed by a peer of another user";
@@ -365,20 +365,20 @@ impl Drop for ShmLane {
 
 fn too_many_grants() -> Error {
     let why = "the limit of 4096 granted regions on this lane is reached";
-    Error::new(Kind::Full, "grant a region", why, "drop unused regions")
+    Error::new(ErrorKind::Full, "grant a region", why, "drop unused regions")
 }
 
 fn not_granted() -> Error {
     let fix = "import each region once, on the lane it was granted on";
-    Error::new(Kind::Denied, "import a region", "the peer granted no such region on this lane", fix)
+    Error::new(ErrorKind::Denied, "import a region", "the peer granted no such region on this lane", fix)
 }
 
 fn send_failed(error: std::io::Error) -> Error {
     let (kind, fix) = match error.kind() {
         std::io::ErrorKind::WouldBlock => {
-            (Kind::Full, "let the peer poll its lane, which receives the grants")
+            (ErrorKind::Full, "let the peer poll its lane, which receives the grants")
         }
-        _ => (Kind::Gone, "reconnect"),
+        _ => (ErrorKind::Gone, "reconnect"),
     };
     Error::new(kind, "grant a region", error, fix)
 }

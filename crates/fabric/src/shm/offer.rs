@@ -1,6 +1,6 @@
 //! Offers of shared-memory lanes.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Version 1: version, whether it accepts, boot id, name of the socket, token.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl Offer {
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).ok_or_else(|| {
             let fix = "pass on the peer's offer unchanged; both ends must run compatible versions";
-            Error::new(Kind::Misuse, "read a shared-memory offer", "invalid format", fix)
+            Error::new(ErrorKind::Misuse, "read a shared-memory offer", "invalid format", fix)
         })
     }
 
@@ -49,7 +49,7 @@ impl Offer {
 /// The boot id of the kernel.
 pub(crate) fn boot_id() -> Result<[u8; 16], Error> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
-    let failed = |why: String| Error::new(Kind::System, format!("read {FILE}"), why, "mount /proc");
+    let failed = |why: String| Error::new(ErrorKind::System, format!("read {FILE}"), why, "mount /proc");
     let text = std::fs::read_to_string(FILE).map_err(|error| failed(error.to_string()))?;
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
     let number = u128::from_str_radix(&digits, 16).map_err(|error| failed(error.to_string()))?;

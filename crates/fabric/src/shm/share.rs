@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 use rustix::fs::{Mode, OFlags, SealFlags, fcntl_add_seals, fcntl_get_seals};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::memory::Memory;
 use crate::region::Rights;
 
@@ -18,7 +18,7 @@ pub(super) fn shareable(
 ) -> Result<Option<OwnedFd>, Error> {
     let system = |error: std::io::Error| {
         let fix = "mount /proc; see the limits of this process: `ulimit -n`";
-        Error::new(Kind::System, "grant a region", error, fix)
+        Error::new(ErrorKind::System, "grant a region", error, fix)
     };
     // Locked to the end, since two concurrent grants for different purposes must exclude each other.
     let Some(mut shared_for_writing) = memory.shared_for_writing() else { return Ok(None) };

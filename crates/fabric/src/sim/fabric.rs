@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use super::lane::SimLane;
 use super::offer::Offer;
 use super::world::World;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::Lane;
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
@@ -38,7 +38,7 @@ impl Fabric for Sim {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
-                Error::new(Kind::System, "prepare a simulated lane", error, fix)
+                Error::new(ErrorKind::System, "prepare a simulated lane", error, fix)
             })?;
         let wakeup = Arc::new(wakeup);
         let mut state = self.world.lock();

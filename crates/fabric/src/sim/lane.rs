@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::end::{MAX_MESSAGE, MAX_PIECES};
 use super::fabric::EndGuard;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::{BorrowedPath, Caps, Lane};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
@@ -62,7 +62,7 @@ impl Lane for SimLane {
         if remote.lane != LaneKind::Sim {
             let why = format!("it was granted on a lane of another kind ({:?})", remote.lane);
             let fix = "grant it on the other end of this lane";
-            return Err(Error::new(Kind::Misuse, "import a region", why, fix));
+            return Err(Error::new(ErrorKind::Misuse, "import a region", why, fix));
         }
         let RemoteRegion { rights, length, key, .. } = *remote;
         let lane = self.end.world.lock().lane(self.end.number);

@@ -1,6 +1,6 @@
 //! Offers of simulated lanes.
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Identifies an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,7 +45,7 @@ impl Offer {
 pub(super) fn misuse(why: impl std::fmt::Display) -> Error {
     let fix = "pass on the offer of the other end: same world, same rail, one dials and one \
                   accepts";
-    Error::new(Kind::Misuse, "connect a simulated lane", why, fix)
+    Error::new(ErrorKind::Misuse, "connect a simulated lane", why, fix)
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use super::faults::Rail;
 use super::offer::{Offer, misuse};
 use super::random::Random;
 use super::world::Config;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::op::{Failure, Op, OpKind, Work};
 use crate::setup::Side;
 use crate::stats::OPS_PER_LATENCY_SAMPLE;
@@ -126,7 +126,7 @@ impl State {
         }
         let gone = |end: &str| {
             let fix = "prepare a new lane at both ends and exchange their offers";
-            Error::new(Kind::Gone, "connect a simulated lane", format!("{end} is gone"), fix)
+            Error::new(ErrorKind::Gone, "connect a simulated lane", format!("{end} is gone"), fix)
         };
         let theirs = theirs.filter(|end| end.state != EndState::Killed);
         let theirs = theirs.ok_or_else(|| gone("the other end"))?;

@@ -1,7 +1,7 @@
 //! The accepting end: accepts connections that prove to be the peer's. Others may connect too, and send nothing: they count
 //! as pending, but cannot prevent the lane.
 
-use std::io::ErrorKind;
+use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use super::connection_router::Expectation;
 use super::dial::left;
 use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::pending_connection::{PendingConnection, ReceiveResult};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Where connections come from.
 pub(super) enum ConnectionSource {
@@ -29,7 +29,7 @@ impl ConnectionSource {
         });
         listener.map(ConnectionSource::OwnListener).map_err(|error| {
             let fix = "set an address of this machine, see `ip address`";
-            Error::new(Kind::System, format!("listen on {}", config.address), error, fix)
+            Error::new(ErrorKind::System, format!("listen on {}", config.address), error, fix)
         })
     }
 
@@ -80,7 +80,7 @@ impl ConnectionSource {
             ),
             ConnectionSource::OwnListener(listener) => match listener.accept() {
                 Ok((socket, _)) => pending.extend(PendingConnection::new(socket)),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 // Without descriptors the connection stays in the backlog, and the listener stays readable.
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             },
@@ -104,7 +104,7 @@ impl ConnectionSource {
             ConnectionSource::SharedListener(_) => "accept on the shared listener".to_owned(),
         };
         let fix = "check that the peer dials and that no firewall blocks the connection";
-        Error::new(Kind::Gone, call, "the peer did not connect in time", fix)
+        Error::new(ErrorKind::Gone, call, "the peer did not connect in time", fix)
     }
 }
 

@@ -17,7 +17,7 @@ use super::lane_parameters::{AuthenticatedSocket, LaneParameters, refused};
 use super::offer::{ConnectMethod, Offer};
 use super::socket::Socket;
 use super::{Config, MAX_STREAMS};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::keepalive;
 use crate::lane::Lane;
@@ -97,7 +97,7 @@ impl UnconnectedLane for UnconnectedTcpLane {
 fn address(listener: &std::net::TcpListener) -> Result<SocketAddr, Error> {
     listener.local_addr().map_err(|error| {
         let fix = "set an address of this machine, see `ip address`";
-        Error::new(Kind::System, "read the listener's port", error, fix)
+        Error::new(ErrorKind::System, "read the listener's port", error, fix)
     })
 }
 
@@ -108,7 +108,7 @@ pub(super) fn prepare(socket: TcpStream, config: &Config) -> Result<Socket, Erro
         .and_then(|()| socket.set_nonblocking(true))
         .and_then(|()| keepalive::enable(&socket, config.peer_timeout));
     prepared.map_err(|error| {
-        Error::new(Kind::System, "prepare a TCP connection", error, "reconnect")
+        Error::new(ErrorKind::System, "prepare a TCP connection", error, "reconnect")
     })?;
     if is_local(&socket) {
         // If this fails, the system's default is slower, but works.

@@ -9,7 +9,7 @@ use rustix::event::{EventfdFlags, eventfd};
 
 use super::MAX_STREAMS;
 use super::hello::{HELLO_BYTES, id};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Delivers connections from a listener to the unconnected lanes that wait for them. Clones share their state.
 ///
@@ -48,7 +48,7 @@ impl ConnectionRouter {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
-                Error::new(Kind::System, "wait for connections of a TCP lane", error, fix)
+                Error::new(ErrorKind::System, "wait for connections of a TCP lane", error, fix)
             })?;
         let wakeup = Arc::new(wakeup);
         self.lock().insert(id, WaitingConnections { sockets: Vec::new(), wakeup: wakeup.clone() });

@@ -1,12 +1,12 @@
 //! The dialling end: opens the connections, and authenticates on each.
 
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::noise;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::setup::Side;
 
 pub(super) fn dial_all(
@@ -18,7 +18,7 @@ pub(super) fn dial_all(
         dial(address, stream, lane_parameters, deadline).map_err(|error| {
             let fix = "check that the peer is running, that its address is reachable, and \
             that no firewall blocks the connection";
-            Error::new(Kind::Gone, format!("connect to {address}"), error, fix)
+            Error::new(ErrorKind::Gone, format!("connect to {address}"), error, fix)
         })
     };
     (0..lane_parameters.streams).map(dial).collect()
@@ -75,9 +75,9 @@ fn read<const N: usize>(socket: &mut TcpStream, deadline: Instant) -> io::Result
     while count < N {
         socket.set_read_timeout(Some(left(deadline)?))?;
         match socket.read(&mut bytes[count..]) {
-            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(more) => count += more,
-            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
     }
@@ -86,5 +86,5 @@ fn read<const N: usize>(socket: &mut TcpStream, deadline: Instant) -> io::Result
 
 pub(super) fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(ErrorKind::TimedOut.into()) } else { Ok(left) }
+    if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }
 }

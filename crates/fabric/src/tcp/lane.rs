@@ -8,7 +8,7 @@ use rustix::event::epoll;
 
 use super::Config;
 use crate::engine::{Engine, Stream};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
@@ -31,7 +31,7 @@ impl<S: Stream + AsFd> TcpLane<S> {
     pub(super) fn new(sockets: Vec<S>, config: &Config) -> Result<Self, Error> {
         let system = |error| {
             let fix = "see the limits of this process: `ulimit -n`";
-            Error::new(Kind::System, "prepare a TCP lane", error, fix)
+            Error::new(ErrorKind::System, "prepare a TCP lane", error, fix)
         };
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(system)?;
         let timer = Timer::new().map_err(system)?;

@@ -6,7 +6,7 @@ use snow::TransportState;
 
 use super::hello::{HELLO_BYTES, hello};
 use super::offer::{ConnectMethod, Offer};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// What the two ends agree on, and the secrets that authenticate them.
 pub(super) struct LaneParameters {
@@ -72,5 +72,5 @@ impl LaneParameters {
 }
 
 pub(super) fn refused(why: &str, fix: &str) -> Error {
-    Error::new(Kind::Misuse, "connect a TCP lane", why, fix)
+    Error::new(ErrorKind::Misuse, "connect a TCP lane", why, fix)
 }

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::MAX_STREAMS;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// Version 2: version, number of streams, flags, id, token, and the address of an end that listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,7 +58,7 @@ impl Offer {
                 _ => "invalid format".to_owned(),
             };
             let fix = "pass on the peer's offer unchanged; both ends must run compatible versions";
-            Error::new(Kind::Misuse, "read a TCP offer", why, fix)
+            Error::new(ErrorKind::Misuse, "read a TCP offer", why, fix)
         })
     }
 

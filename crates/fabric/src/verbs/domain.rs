@@ -20,7 +20,7 @@ use super::list_devices::list;
 use super::mr::{self, is_registered};
 use super::open_port::OpenPort;
 use super::unconnected_lane::UnconnectedVerbsLane;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
@@ -46,19 +46,19 @@ impl Domain {
     pub fn open_with(library: &Path, choice: &Choice, config: Config) -> Result<Self, Error> {
         let call = || format!("open {}", choice.device);
         let devices =
-            list(library).map_err(|off| Error::new(Kind::Unsupported, call(), &off, off.fix()))?;
+            list(library).map_err(|off| Error::new(ErrorKind::Unsupported, call(), &off, off.fix()))?;
         let listed = devices.iter().find(|device| device.name() == choice.device);
         let listed = listed.ok_or_else(|| {
             let fix = "run `wirelane devices` to list the devices";
-            Error::new(Kind::Gone, call(), "the device was removed", fix)
+            Error::new(ErrorKind::Gone, call(), "the device was removed", fix)
         })?;
         let context = listed.open().map_err(|errno| {
             let why = QueryError::open(&listed.node(), errno);
-            let kind = if why.is_denied() { Kind::Denied } else { Kind::System };
+            let kind = if why.is_denied() { ErrorKind::Denied } else { ErrorKind::System };
             Error::new(kind, call(), why, "run `wirelane devices` to list the devices")
         })?;
         let pd = Pd::new(Arc::new(context))
-            .map_err(|errno| Error::new(Kind::System, call(), errno, "check the kernel log"))?;
+            .map_err(|errno| Error::new(ErrorKind::System, call(), errno, "check the kernel log"))?;
         let open_port = OpenPort::new(Arc::new(pd), choice, config)?;
         Ok(Domain { open_port: Arc::new(open_port), registered: Mutex::default() })
     }
@@ -128,11 +128,11 @@ impl Fabric for Domain {
         };
         let Registration::Shared(keys) = region.registration() else {
             let why = "it is registered with another fabric, and not shared";
-            return Err(refused(Kind::Misuse, why, "create it with `Region::shared`"));
+            return Err(refused(ErrorKind::Misuse, why, "create it with `Region::shared`"));
         };
         if !keys.verbs.add(self.mr(region.memory(), region.rights())?) {
             let why = format!("it is already attached to {} domains", Registrations::MAX);
-            return Err(refused(Kind::Full, &why, "detach it from domains that are not used"));
+            return Err(refused(ErrorKind::Full, &why, "detach it from domains that are not used"));
         }
         self.open_port.attached.add(region);
         Ok(())

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use rdma_sys::consts;
 use serde::{Serialize, Serializer};
 
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// A 128-bit address, displayed like an IPv6 address, as usual.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -38,7 +38,7 @@ impl FromStr for Gid {
     fn from_str(text: &str) -> Result<Self, Error> {
         let address = text.parse::<IpAddr>().map_err(|_| {
             let fix = "use the format of `wirelane devices`, such as ::ffff:10.0.0.1";
-            Error::new(Kind::Misuse, format!("parse {text:?}"), "not a GID", fix)
+            Error::new(ErrorKind::Misuse, format!("parse {text:?}"), "not a GID", fix)
         })?;
         Ok(Gid(match address {
             IpAddr::V4(address) => address.to_ipv6_mapped().octets(),

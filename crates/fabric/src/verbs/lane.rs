@@ -22,7 +22,7 @@ use super::sends::Sends;
 use super::wait_fd::WaitFd;
 use super::zero::zeroed;
 use crate::completion_sink::CompletionSink;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Region;
@@ -442,7 +442,7 @@ fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message:
 }
 
 fn misuse(call: &str, why: &str, fix: &str) -> Error {
-    Error::new(Kind::Misuse, call, why, fix)
+    Error::new(ErrorKind::Misuse, call, why, fix)
 }
 
 /// Reading the device's events is a system call.

@@ -14,7 +14,7 @@ use rdma_sys::objects::ibv_mr;
 use rustix::process::{Resource, getrlimit};
 
 use super::domain::Pd;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::memory::{Memory, size};
 use crate::region::{Region, Rights, Slice};
 use crate::registration::verbs::Mr;
@@ -130,7 +130,7 @@ fn explain(device: &str, length: u64, errno: Errno) -> Error {
     let limit = getrlimit(Resource::Memlock).current;
     match (errno.0, limit) {
         (ENOMEM, Some(limit)) if breaks_memlock(length, limit) => Error::new(
-            Kind::Full,
+            ErrorKind::Full,
             call,
             format!("{errno}; this process may lock {} (RLIMIT_MEMLOCK)", size(limit)),
             "raise memlock: `ulimit -l unlimited`, LimitMEMLOCK=infinity in a systemd unit, or \
@@ -138,15 +138,15 @@ fn explain(device: &str, length: u64, errno: Errno) -> Error {
         ),
         (EINVAL | EOPNOTSUPP, _) => {
             let fix = "request fewer rights; the device may not support remote atomics";
-            Error::new(Kind::Unsupported, call, errno, fix)
+            Error::new(ErrorKind::Unsupported, call, errno, fix)
         }
         _ if errno.is_denied() => {
-            Error::new(Kind::Denied, call, errno, "run as a user who may use the device")
+            Error::new(ErrorKind::Denied, call, errno, "run as a user who may use the device")
         }
         _ => {
             let fix =
                 "register less memory, or check the kernel log (`dmesg`) for the driver's error";
-            Error::new(Kind::System, call, errno, fix)
+            Error::new(ErrorKind::System, call, errno, fix)
         }
     }
 }

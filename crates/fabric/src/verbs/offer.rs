@@ -4,7 +4,7 @@
 use super::config::QpType;
 use super::gid::Gid;
 use super::port::LinkLayer;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// One end of a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl Offer {
     pub(super) fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|why| {
             let fix = "pass the peer's offer unchanged; both ends must run compatible versions";
-            Error::new(Kind::Misuse, "read a peer's verbs offer", why, fix)
+            Error::new(ErrorKind::Misuse, "read a peer's verbs offer", why, fix)
         })
     }
 

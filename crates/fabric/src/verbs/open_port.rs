@@ -16,7 +16,7 @@ use super::mr;
 use super::port::{LinkLayer, Port};
 use super::receives::SharedReceives;
 use crate::attached_regions::AttachedRegions;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::memory::{Memory, Pages};
 use crate::region::Rights;
 use crate::registration::verbs::Mr;
@@ -107,9 +107,9 @@ fn check(
     config: &Config,
     port: &Port,
     is_mlx5: bool,
-) -> Result<u8, (Kind, String)> {
-    let unsupported = |why: &str| Err((Kind::Unsupported, why.to_owned()));
-    config.check().map_err(|why| (Kind::Misuse, why))?;
+) -> Result<u8, (ErrorKind, String)> {
+    let unsupported = |why: &str| Err((ErrorKind::Unsupported, why.to_owned()));
+    config.check().map_err(|why| (ErrorKind::Misuse, why))?;
     if config.qp_type == QpType::Dc {
         return match is_mlx5 {
             true => unsupported("queue pairs of type DC are not implemented; set RC"),
@@ -124,10 +124,10 @@ fn check(
             "pkey_index is {}, and the port's table has {} entries",
             config.pkey_index, port.pkey_tbl_len
         );
-        return Err((Kind::Misuse, why));
+        return Err((ErrorKind::Misuse, why));
     }
     let index = choice.gid.as_ref().map_or(0, |gid| gid.index);
-    u8::try_from(index).map_err(|_| (Kind::Misuse, format!("GID index {index} is beyond 255")))
+    u8::try_from(index).map_err(|_| (ErrorKind::Misuse, format!("GID index {index} is beyond 255")))
 }
 
 fn grh_buffer(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
@@ -140,9 +140,9 @@ fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
     const ENOMEM: i32 = 12;
     const ENODEV: i32 = 19;
     let (kind, fix) = match errno.0 {
-        EIO | ENODEV => (Kind::Gone, "check with `wirelane devices` that the device is present"),
-        ENOMEM => (Kind::Full, "lower max_send_wr and max_recv_wr, or use fewer lanes"),
-        _ => (Kind::System, "check the kernel log (`dmesg`) for the driver's error"),
+        EIO | ENODEV => (ErrorKind::Gone, "check with `wirelane devices` that the device is present"),
+        ENOMEM => (ErrorKind::Full, "lower max_send_wr and max_recv_wr, or use fewer lanes"),
+        _ => (ErrorKind::System, "check the kernel log (`dmesg`) for the driver's error"),
     };
     Error::new(kind, format!("{what} on {} port {}", choice.device, choice.port), errno, fix)
 }
@@ -173,16 +173,16 @@ mod tests {
         let why = |is_mlx5| check(&choice(), &config, &Port::example(1), is_mlx5).unwrap_err();
         assert!(why(false).1.contains("no DC on this device"));
         assert!(why(true).1.contains("not implemented"));
-        assert_eq!(why(true).0, Kind::Unsupported);
+        assert_eq!(why(true).0, ErrorKind::Unsupported);
     }
 
     #[test]
     fn settings_that_a_port_does_not_support_are_refused() {
         let refused = |config| check(&choice(), &config, &Port::example(1), false).unwrap_err();
         let (kind, why) = refused(Config { adaptive_routing: true, ..Config::default() });
-        assert_eq!(kind, Kind::Unsupported, "{why}");
+        assert_eq!(kind, ErrorKind::Unsupported, "{why}");
         let (kind, why) = refused(Config { pkey_index: 1, ..Config::default() });
-        assert_eq!(kind, Kind::Misuse, "{why}");
+        assert_eq!(kind, ErrorKind::Misuse, "{why}");
         assert_eq!(check(&choice(), &Config::default(), &Port::example(1), false), Ok(0));
     }
 }

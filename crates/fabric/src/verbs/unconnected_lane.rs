@@ -18,7 +18,7 @@ use super::lane::VerbsLane;
 use super::offer::Offer;
 use super::open_port::OpenPort;
 use super::qp::Qp;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::lane::Lane;
 use crate::setup::UnconnectedLane;
@@ -71,7 +71,7 @@ impl UnconnectedLane for UnconnectedVerbsLane {
             let call = format!("connect over {}", self.open_port.choice.device);
             let why = format!("the peer's GID {} is not allowed", peer.gid);
             let fix = "add it to security.rdma.allowed_gids, if it should be allowed";
-            return Err(Error::new(Kind::Denied, call, why, fix));
+            return Err(Error::new(ErrorKind::Denied, call, why, fix));
         }
         let route = Route {
             config: &self.open_port.config,
@@ -84,7 +84,7 @@ impl UnconnectedLane for UnconnectedVerbsLane {
         route.check().map_err(|why| {
             let call = format!("connect over {} port {}", self.open_port.choice.device, route.port);
             Error::new(
-                Kind::Unsupported,
+                ErrorKind::Unsupported,
                 call,
                 why,
                 "use the same settings and fabric at both ends",

@@ -9,7 +9,7 @@ use super::choose::Choice;
 use super::gid::{Gid, GidType};
 use super::interfaces::prefix_length;
 use super::port::LinkLayer;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 
 /// A usable port. [`pair()`](super::pair()) pairs those of two hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl UsablePort {
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, Error> {
         Self::parse(bytes).map_err(|why| {
             let fix = "pass the peer's bytes unchanged; both ends must run compatible versions";
-            Error::new(Kind::Misuse, "read a peer's port", why, fix)
+            Error::new(ErrorKind::Misuse, "read a peer's port", why, fix)
         })
     }
 

@@ -72,7 +72,7 @@ pub(crate) fn a_wrong_key_is_refused(mut pair: Pair) {
         Ok(window) => window,
         // If regions are mapped, importing a wrong one fails.
         Err(error) => {
-            assert_eq!((error.kind(), pair.a.lane.caps().transport), (fabric::Kind::Denied, "shm"));
+            assert_eq!((error.kind(), pair.a.lane.caps().transport), (fabric::ErrorKind::Denied, "shm"));
             return;
         }
     };
@@ -159,5 +159,5 @@ pub(crate) fn a_region_of_another_kind_of_lane_is_not_imported(mut pair: Pair) {
     bytes[1] = if bytes[1] == 1 { 3 } else { 1 };
     let other = RemoteRegion::from_bytes(&bytes).expect("well formed");
     let error = pair.a.lane.import(&other).expect_err("another kind");
-    assert_eq!(error.kind(), fabric::Kind::Misuse, "{error}");
+    assert_eq!(error.kind(), fabric::ErrorKind::Misuse, "{error}");
 }

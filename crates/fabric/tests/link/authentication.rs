@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fabric::link::{Endpoint, Settings, Transport};
 use fabric::session::{Credentials, Key, Reason};
-use fabric::{Error, Kind};
+use fabric::{Error, ErrorKind};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, join, settings};
 
@@ -41,10 +41,10 @@ fn callers_with_another_key_or_none_are_refused() {
         endpoint.connect(listener.address(), LIMIT).err().expect("refused")
     };
     let error = call(Credentials::Key(key("other", "b")));
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert_eq!(listener.counts().refused(Reason::WrongKey), 1);
     let error = call(Credentials::None);
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert_eq!(listener.counts().refused(Reason::Unauthenticated), 1);
     assert_eq!(listener.counts().accepted(), 0);
 }
@@ -66,7 +66,7 @@ fn a_ticket_opens_one_link() {
     let (_dialler, acceptor) = join(&caller, &listener);
     assert_eq!(acceptor.report().status().identity, "worker-7");
     let error = caller.connect(listener.address(), LIMIT).err().expect("the ticket is used");
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert_eq!(listener.counts().accepted(), 1);
 }
 
@@ -103,7 +103,7 @@ fn required_encryption_fails_without_a_key() {
         let (caller, host) = (Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap());
         let listener = host.listen(anywhere()).unwrap();
         let error = caller.connect(listener.address(), LIMIT).err().expect("refused");
-        assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
         assert!(error.to_string().contains("there is no key"), "{error}");
     }
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use fabric::link::{EventKind, Link, Transport};
-use fabric::{Completion, Failure, Kind, Lane, Op, Rights, Work};
+use fabric::{Completion, Failure, ErrorKind, Lane, Op, Rights, Work};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, post};
 use crate::peer::{LocalEnd, Peer};
@@ -130,7 +130,7 @@ fn closing_a_link_completes_all_operations() {
         assert!(done.iter().all(flushed), "{done:?}");
         assert_eq!(pair.dialler.ended(), Some("closed by this end"));
         let region = pair.region(0, 8, Rights::ALL);
-        assert_eq!(pair.dialler.grant(&region).unwrap_err().kind(), Kind::Gone);
+        assert_eq!(pair.dialler.grant(&region).unwrap_err().kind(), ErrorKind::Gone);
         pair.dialler.close();
     }
 }
@@ -161,7 +161,7 @@ fn a_killed_process_is_lost_and_its_successor_is_another_peer(transport: Transpo
     drop(local);
     let mut local = LocalEnd::connect_by(endpoint, peer.address);
     let error = local.link.import(&old).unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("before the peer restarted"), "{error}");
     let stale = local.one(Op::write(4, source.slice(..8), window.at(0)));
     assert_eq!(stale.outcome, Err(Failure::Unsupported), "a window of another link");

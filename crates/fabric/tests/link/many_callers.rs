@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Transport};
 use fabric::session::Reason;
-use fabric::{Done, Kind, Op, Region, Rights, Window, wait};
+use fabric::{Done, ErrorKind, Op, Region, Rights, Window, wait};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::pair::{LIMIT, LinkPair, only, post};
@@ -76,7 +76,7 @@ fn another_peer(pair: &LinkPair, transport: Transport) -> (Duration, usize) {
             calls += 1;
             match honest.connect(address, LIMIT) {
                 Ok(link) => return (link, calls),
-                Err(error) => assert_eq!(error.kind(), Kind::Full, "{error}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Full, "{error}"),
             }
             assert!(started.elapsed() < LIMIT, "refused again and again");
         }

@@ -1,7 +1,7 @@
 //! Links over libfabric, with the providers that any machine has.
 
 use fabric::link::{Endpoint, Policy, Settings, Transport};
-use fabric::{Kind, OpKind};
+use fabric::{ErrorKind, OpKind};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, only, settings};
 
@@ -55,7 +55,7 @@ fn a_missing_provider_is_refused_with_the_reason() {
     let missing = Endpoint::new(by(Some("nowhere"), &[Transport::Ofi])).unwrap();
     let listener = Endpoint::new(only(&[Transport::Ofi])).unwrap().listen(anywhere()).unwrap();
     let error = missing.connect(listener.address(), LIMIT).err().expect("refused");
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("no libfabric provider nowhere; available"), "{error}");
     let required = Settings { policy: Policy::Require, ..only(&[Transport::Ofi]) };
     let error = Endpoint::new(required).unwrap().connect(listener.address(), LIMIT);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::{Endpoint, PeerPolicy, Policy, Settings, Transport};
-use fabric::{Error, Kind, verbs};
+use fabric::{Error, ErrorKind, verbs};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, only, settings};
 
@@ -22,7 +22,7 @@ fn refused(dials: Settings, accepts: Settings) -> (Error, Vec<(&'static str, u64
 #[test]
 fn missing_required_rdma_is_refused_at_connect_with_the_reason() {
     let (error, codes) = refused(with_policy(Policy::Require), settings());
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let text = error.to_string();
     assert!(text.contains("this end has no RDMA"), "{text}");
     assert!(text.contains("no-such-libibverbs.so"), "the missing library: {text}");
@@ -32,7 +32,7 @@ fn missing_required_rdma_is_refused_at_connect_with_the_reason() {
 #[test]
 fn a_listener_that_requires_rdma_refuses_links_without_it() {
     let (error, _) = refused(settings(), with_policy(Policy::Require));
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("RDMA"), "{error}");
 }
 
@@ -85,15 +85,15 @@ fn policies_can_be_set_by_peer_address() {
 fn invalid_settings_are_refused() {
     let verbs = verbs::Config { qp_type: verbs::QpType::Ud, ..verbs::Config::default() };
     let error = Endpoint::new(Settings { verbs, ..settings() }).unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("links need reliable connections"), "{error}");
 
     let tcp = Settings { policy: Policy::Require, ..only(&[Transport::Tcp]) };
     let error = Endpoint::new(tcp).unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse);
+    assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(error.to_string().contains("RDMA is required, but neither verbs nor"), "{error}");
 
-    assert_eq!(Endpoint::new(only(&[])).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(Endpoint::new(only(&[])).unwrap_err().kind(), ErrorKind::Misuse);
 }
 
 #[test]
@@ -101,12 +101,12 @@ fn a_missing_or_silent_peer_is_an_error_within_the_limit() {
     let endpoint = Endpoint::new(settings()).unwrap();
     let address = std::net::TcpListener::bind(anywhere()).unwrap().local_addr().unwrap();
     let error = endpoint.connect(address, LIMIT).err().expect("no listener");
-    assert_eq!(error.kind(), Kind::Gone, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Gone, "{error}");
     // A server that accepts the connection and sends nothing.
     let silent = std::net::TcpListener::bind(anywhere()).unwrap();
     let address = silent.local_addr().unwrap();
     let error = endpoint.connect(address, Duration::from_millis(200)).err().expect("no answer");
-    assert_eq!(error.kind(), Kind::Gone, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Gone, "{error}");
 }
 
 /// Root refuses other users, and the other user sees why. Shared memory is not tried again, so nothing is left to wait for.
@@ -129,7 +129,7 @@ fn shared_memory_of_another_user_is_refused_immediately_with_the_reason() {
         fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
     }
     let error = dialling.join().unwrap();
-    assert_eq!(error.kind(), Kind::Unsupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let text = error.to_string();
     let reason = "the peer runs as user 0 and accepts only its own user and root; this process runs as 65534";
     assert!(text.contains(reason), "{text}");

@@ -1,7 +1,7 @@
 //! Granted memory: lifetime, bounds, rights and limits.
 
 use fabric::link::{Settings, Transport};
-use fabric::{Done, Failure, Kind, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work};
+use fabric::{Done, Failure, ErrorKind, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work};
 
 use crate::pair::{LinkPair, only, post, settings};
 
@@ -119,7 +119,7 @@ fn regions_are_limited_and_dropped_ones_do_not_count() {
         pair.grant(region);
     }
     let error = pair.acceptor.grant(&regions[4]).unwrap_err();
-    assert_eq!(error.kind(), Kind::Full, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Full, "{error}");
     drop(regions.remove(0));
     let window = pair.grant(&regions[3]);
     let write = Op::write(1, here.slice(..8), window.at(0));
@@ -139,12 +139,12 @@ fn access_to_regions_never_granted_is_refused_and_the_link_continues() {
     };
     // Of another lane kind; of another epoch of the peer; with an id that is too large.
     let tcp = changed(1, 5 ^ 3);
-    assert_eq!(pair.dialler.import(&tcp).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(pair.dialler.import(&tcp).unwrap_err().kind(), ErrorKind::Misuse);
     let error = pair.dialler.import(&changed(12, 1)).unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("before the peer restarted"), "{error}");
     let error = pair.dialler.import(&changed(21, 0xff)).unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     // With an unknown id: the peer is queried.
     let window = pair.dialler.import(&changed(20, 1)).unwrap();
     let write = Op::write(1, here.slice(..8), window.at(0));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::Kind;
+use fabric::ErrorKind;
 use fabric::link::{Endpoint, Link, Listener};
 use fabric::verbs::Gid;
 
@@ -52,7 +52,7 @@ fn in_use(link: &Link) -> Vec<String> {
 fn a_caller_none_of_whose_gids_is_allowed_is_refused_and_counted() {
     let (caller, _host, listener) = ends(&[], &["10.77.9.9"]);
     let error = caller.connect(listener.address(), LIMIT).err().expect("refused");
-    assert_eq!(error.kind(), Kind::Denied, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("allowed_gids"), "{error}");
     assert_eq!(listener.counts().refused_hellos(), [("gid_not_allowed", 1)]);
 }

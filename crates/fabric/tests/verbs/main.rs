@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use fabric::verbs::{Config, QpType, UsablePort};
 use fabric::{
-    Done, Fabric, Failure, Kind, Memory, Op, OpKind, Pages, RemoteRegion, Rights, Side, Slices,
+    Done, Fabric, Failure, ErrorKind, Memory, Op, OpKind, Pages, RemoteRegion, Rights, Side, Slices,
     Work,
 };
 use pair::{LIMIT, Pair, SIZE, connect, import, open, region};
@@ -192,11 +192,11 @@ fn memory_and_windows_of_other_lanes_are_unsupported() {
     assert_eq!(outcomes[4], placed(5));
     assert_eq!(pair.near.lane.stats().failures(Failure::Unsupported), 4);
     other.run(0, 0);
-    assert_eq!(pair.near.lane.grant(&unknown_peer).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(pair.near.lane.grant(&unknown_peer).unwrap_err().kind(), ErrorKind::Misuse);
     let mut bytes = pair.near.lane.grant(&pair.near.region).unwrap().to_bytes();
     bytes[1] = 3;
     let of_tcp = RemoteRegion::from_bytes(&bytes).unwrap();
-    assert_eq!(pair.near.lane.import(&of_tcp).unwrap_err().kind(), Kind::Misuse);
+    assert_eq!(pair.near.lane.import(&of_tcp).unwrap_err().kind(), ErrorKind::Misuse);
 }
 
 #[test]
@@ -353,11 +353,11 @@ fn connecting_different_queue_pair_types_fails() {
     let offer = datagram.prepare_lane(Side::Accept).unwrap().offer();
     let unconnected = reliable.prepare_lane(Side::Dial).unwrap();
     let error = unconnected.connect(&offer, LIMIT).err().expect("different types");
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("the peer's queue pair is Ud, the local one Rc"), "{error}");
     let unconnected = reliable.prepare_lane(Side::Dial).unwrap();
     let error = unconnected.connect(b"invalid", LIMIT).err().expect("an invalid offer");
-    assert_eq!(error.kind(), Kind::Misuse);
+    assert_eq!(error.kind(), ErrorKind::Misuse);
 }
 
 /// One host has the near ends of the wires, the other the far ones.
@@ -394,7 +394,7 @@ fn dc_is_unsupported() {
     let choice = fabric::verbs::choose(&devices, &request).unwrap();
     let config = Config { qp_type: QpType::Dc, ..Config::default() };
     let error = fabric::verbs::Domain::open_with(library, &choice, config).unwrap_err();
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("no DC on this device"), "{error}");
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use node::Reading;
-use node::counters::{Counter, Folder};
+use node::counters::{Counter, CounterSource};
 
 /// The counters of a host at one time.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -49,9 +49,9 @@ impl CounterSample {
         let Some(path) = path.strip_prefix("/sys/class/") else { return };
         match path.split('/').collect::<Vec<_>>().as_slice() {
             ["infiniband", device, "ports", port, folder, name] => {
-                let (Ok(port), Some(folder)) = (port.parse(), folder_of(folder)) else { return };
+                let (Ok(port), Some(source)) = (port.parse(), source_of(folder)) else { return };
                 let counter =
-                    Counter { name: (*name).to_owned(), folder, value: Reading::Value(value) };
+                    Counter { name: (*name).to_owned(), source, value: Reading::Value(value) };
                 self.ports.entry(((*device).to_owned(), port)).or_default().push(counter);
             }
             ["net", netdev, "statistics", name] => {
@@ -67,8 +67,8 @@ impl CounterSample {
     }
 }
 
-fn folder_of(name: &str) -> Option<Folder> {
-    Folder::OF_PORTS.into_iter().find(|folder| folder.name() == name)
+fn source_of(name: &str) -> Option<CounterSource> {
+    CounterSource::OF_PORTS.into_iter().find(|source| source.name() == name)
 }
 
 /// A thousand virtual functions with a hundred counters each.

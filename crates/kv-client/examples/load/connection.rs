@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fabric::link::Transport;
 use fabric::session::{Credentials, Key};
-use kv_client::{Client, Condition, Kind, PutOptions, Settings};
+use kv_client::{Client, Condition, ErrorKind, PutOptions, Settings};
 use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{self, DeleteRequest, GetRequest, PutRequest};
 use tokio::runtime::Runtime;
@@ -100,7 +100,7 @@ impl StoreConnection {
 impl From<kv_client::Error> for Fault {
     fn from(error: kv_client::Error) -> Self {
         match error.kind() {
-            Kind::Unknown => Fault::Unknown,
+            ErrorKind::Unknown => Fault::Unknown,
             _ => Fault::Failed(error.to_string()),
         }
     }

@@ -23,7 +23,7 @@ pub struct Answer {
     /// A read handle or a staged value, if not 0; for a listing, the next cursor. For a value that is read in place, its offset in the
     /// store's pool.
     pub handle: u64,
-    /// The value was not written: it stays pinned until its batch is [consumed](super::ControlBlock::CONSUMED).
+    /// The value was not written: it stays pinned until its batch is [consumed](super::SlotBlock::CONSUMED).
     pub in_place: bool,
 }
 

@@ -10,7 +10,7 @@ pub enum Message<'m> {
     Batch(Batch<'m>),
     /// A granted region, for values.
     Grant(Grant),
-    /// The client filled a slot of the control block while the store may not have been polling it.
+    /// The client filled a request slot while the store may not have been polling it.
     CheckSlots,
     /// The store must not use this region any more.
     Revoke {

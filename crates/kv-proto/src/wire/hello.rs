@@ -15,8 +15,8 @@ pub enum ClientHello {
         session: Option<[u8; 16]>,
         /// Memory for answers, granted for writing and reading: region 0.
         receive_buffer: [u8; REGION],
-        /// Whether it begins with a [`ControlBlock`](super::ControlBlock).
-        control_block: bool,
+        /// Whether it begins with a [`SlotBlock`](super::SlotBlock).
+        slot_block: bool,
     },
     /// Measurements of the link.
     Measure,
@@ -42,8 +42,8 @@ impl ClientHello {
             ClientHello::Measure => Service::Measure,
         };
         let mut bytes = MAGIC.to_vec();
-        let control_block = matches!(self, ClientHello::Store { control_block: true, .. });
-        bytes.extend([VERSION, service as u8, u8::from(control_block), 0]);
+        let slot_block = matches!(self, ClientHello::Store { slot_block: true, .. });
+        bytes.extend([VERSION, service as u8, u8::from(slot_block), 0]);
         if let ClientHello::Store { session, receive_buffer, .. } = self {
             bytes.extend(session.unwrap_or_default());
             bytes.extend(receive_buffer);
@@ -54,11 +54,11 @@ impl ClientHello {
     /// Parses a client's first message.
     pub fn parse(message: &[u8]) -> Result<Self, ProtocolError> {
         let mut reader = Reader { bytes: message };
-        let [version, service, control_block, zero] = header(&mut reader)?;
+        let [version, service, slot_block, zero] = header(&mut reader)?;
         if version != VERSION {
             return Err("different protocol version: run the same version at both ends");
         }
-        if zero != 0 || control_block > u8::from(service == 1) {
+        if zero != 0 || slot_block > u8::from(service == 1) {
             return Err("hello with unknown flags");
         }
         let opening = match service {
@@ -68,7 +68,7 @@ impl ClientHello {
                 ClientHello::Store {
                     session,
                     receive_buffer: reader.array()?,
-                    control_block: control_block == 1,
+                    slot_block: slot_block == 1,
                 }
             }
             2 => ClientHello::Measure,
@@ -192,8 +192,8 @@ mod tests {
     fn client_hellos_round_trip() {
         let receive_buffer = [7; REGION];
         for opening in [
-            ClientHello::Store { session: None, receive_buffer, control_block: false },
-            ClientHello::Store { session: Some([9; 16]), receive_buffer, control_block: true },
+            ClientHello::Store { session: None, receive_buffer, slot_block: false },
+            ClientHello::Store { session: Some([9; 16]), receive_buffer, slot_block: true },
             ClientHello::Measure,
         ] {
             let bytes = opening.to_bytes();

@@ -12,7 +12,7 @@
 
 mod answer;
 mod batch;
-mod control_block;
+mod slot_block;
 mod hello;
 mod listing;
 mod reply_immediate;
@@ -20,7 +20,7 @@ mod request;
 
 pub use answer::{Answer, Status};
 pub use batch::{Batch, BatchHead, Grant, Message};
-pub use control_block::{ControlBlock, RequestSlot};
+pub use slot_block::{SlotBlock, RequestSlot};
 pub use hello::{ClientHello, Limits, REGION, ServerHello, Service};
 pub use listing::{Entries, Entry};
 pub use reply_immediate::ReplyImmediate;

@@ -34,7 +34,7 @@ pub struct Settings {
     /// The limit of bytes of values that are being written; `None`: half of the memory.
     pub max_in_flight: Option<u64>,
     /// How long a read handle or a staged value may be idle.
-    pub idle: Duration,
+    pub idle_timeout: Duration,
     /// The directory for acknowledged writes; `None`: in-memory only.
     pub data_dir: Option<PathBuf>,
 }
@@ -42,11 +42,11 @@ pub struct Settings {
 /// Keys, values, sessions.
 pub struct Engine {
     /// The index: keys to ranges of the pool.
-    pub store: Store,
+    pub index: Store,
     /// The pool.
     memory: Memory,
     max_value: u64,
-    idle: Duration,
+    idle_timeout: Duration,
     started: Instant,
     epoch: u64,
     quota: Arc<Quota>,
@@ -76,14 +76,14 @@ pub struct Counts {
     pub protocol_errors: AtomicU64,
     /// Read handles and staged values that were closed because they were idle.
     pub idle_closed: AtomicU64,
-    /// Batches rejected because the store was shutting down.
-    pub rejected: AtomicU64,
+    /// Batches refused because the store was shutting down.
+    pub refused: AtomicU64,
 }
 
 impl Engine {
     /// Allocates the memory, without touching it: see [`Engine::pool`]. Every client may do everything.
     pub fn new(settings: &Settings) -> Result<Arc<Self>, Error> {
-        Engine::with_access(settings, Access::open())
+        Engine::with_access(settings, Access::allow_all())
     }
 
     /// The same, with access control.
@@ -118,7 +118,7 @@ impl Engine {
         // 2^32 writes per second, or the clock was set back between the two.
         let first_version = (run << 32) + 1;
         let [seed, epoch] = [0; 2].map(|_: u32| random());
-        let store = Store::new(kv_store::Settings {
+        let index = Store::new(kv_store::Settings {
             pool_bytes: settings.memory as u64,
             // Keys may take as much as values, so a store takes at most twice its memory.
             index_bytes: (settings.memory as u64).max(MIN_INDEX_BYTES),
@@ -131,10 +131,10 @@ impl Engine {
         let max_in_flight = settings.max_in_flight.unwrap_or(settings.memory as u64 / 2);
         let quota = Arc::new(Quota::new(max_in_flight));
         let engine = Arc::new(Engine {
-            store,
+            index,
             max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
-            idle: settings.idle,
+            idle_timeout: settings.idle_timeout,
             started: Instant::now(),
             epoch,
             quota,
@@ -148,7 +148,7 @@ impl Engine {
             let started = opened.start(&engine);
             let persistence = started.map_err(|error| {
                 let fix = "raise the limit of processes: `ulimit -u`";
-                Error::new(fabric::Kind::System, "start the threads for the disk", error, fix)
+                Error::new(fabric::ErrorKind::System, "start the threads for the disk", error, fix)
             })?;
             let _ = engine.persistence.set(persistence);
         }
@@ -220,8 +220,8 @@ impl Engine {
     }
 
     /// How long a read handle or a staged value may be idle.
-    pub fn idle(&self) -> Duration {
-        self.idle
+    pub fn idle_timeout(&self) -> Duration {
+        self.idle_timeout
     }
 
     /// The counters of the front ends.
@@ -255,7 +255,7 @@ impl Engine {
         if length > self.max_value {
             return Err(ReserveError::TooLong { max: self.max_value });
         }
-        self.store.reserve(length, self.now())
+        self.index.reserve(length, self.now())
     }
 
     /// Copies bytes into reserved memory, from an offset on.
@@ -302,9 +302,9 @@ impl Engine {
     /// Removes expired values and sessions; returns when to call it again.
     pub fn clean_up(&self) -> Option<Duration> {
         let now = self.now();
-        self.store.expire(now, MAX_EXPIRED);
+        self.index.expire(now, MAX_EXPIRED);
         let sessions = self.sessions.expire(Instant::now());
-        let expiry = self.store.next_expiry();
+        let expiry = self.index.next_expiry();
         let expiry = expiry.map(|at| Duration::from_millis(at.0.saturating_sub(now.0)));
         [expiry, sessions].into_iter().flatten().min()
     }
@@ -323,7 +323,7 @@ fn open_error(error: &kv_disk::Error) -> Error {
     let text = error.to_string();
     let (cause, fix) = text.rsplit_once(" — ").unwrap_or((&text, "choose another --data-dir"));
     let (call, why) = cause.split_once(": ").unwrap_or(("open the data directory", cause));
-    Error::new(fabric::Kind::System, call, why, fix)
+    Error::new(fabric::ErrorKind::System, call, why, fix)
 }
 
 /// A pinned value; unpinned on drop.
@@ -347,22 +347,22 @@ impl PinnedValue {
 impl Drop for PinnedValue {
     fn drop(&mut self) {
         if let Some(pinned) = self.pinned.take() {
-            self.engine.store.unpin(pinned.pin);
+            self.engine.index.unpin(pinned.pin);
         }
     }
 }
 
-/// A reservation that is cancelled on drop, unless it was committed.
-pub struct StagedValue {
+/// Reserved memory for a value; it is cancelled on drop, unless it was committed.
+pub struct ReservedValue {
     engine: Arc<Engine>,
     reservation: Option<Reservation>,
     _claim: Option<Claim>,
 }
 
-impl StagedValue {
+impl ReservedValue {
     /// Takes ownership of a reservation, and of the quota that was claimed for it.
     pub(crate) fn new(engine: Arc<Engine>, reservation: Reservation, claim: Option<Claim>) -> Self {
-        StagedValue { engine, reservation: Some(reservation), _claim: claim }
+        ReservedValue { engine, reservation: Some(reservation), _claim: claim }
     }
 
     /// The reservation.
@@ -376,10 +376,10 @@ impl StagedValue {
     }
 }
 
-impl Drop for StagedValue {
+impl Drop for ReservedValue {
     fn drop(&mut self) {
         if let Some(reservation) = self.reservation.take() {
-            self.engine.store.cancel(reservation);
+            self.engine.index.cancel(reservation);
         }
     }
 }

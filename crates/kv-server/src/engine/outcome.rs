@@ -19,12 +19,12 @@ impl Engine {
         condition: kv_proto::Condition,
     ) -> Answer {
         let Ok(key) = Key::new(key) else {
-            self.store.cancel(reservation);
+            self.index.cancel(reservation);
             return Answer::new(Status::Denied);
         };
         let now = self.now();
         let (length, expires) = (reservation.length(), self.expiry(ttl, now));
-        match self.store.commit(key, reservation, expires, store_condition(condition), now) {
+        match self.index.commit(key, reservation, expires, store_condition(condition), now) {
             Ok(committed) => Answer {
                 version: committed.version,
                 replaced: committed.replaced,
@@ -42,7 +42,7 @@ impl Engine {
         condition: kv_proto::Condition,
         now: Timestamp,
     ) -> Answer {
-        match self.store.delete(key, store_condition(condition), now) {
+        match self.index.delete(key, store_condition(condition), now) {
             Ok(Some(version)) => Answer { version, ..Answer::new(Status::Ok) },
             Ok(None) => Answer::new(Status::NotFound),
             Err(refused) => write_refused(&refused),
@@ -62,8 +62,8 @@ impl Engine {
     ) -> Answer {
         let Some(persistence) = self.persistence() else {
             return record(match (kind, Key::new(key)) {
-                (WriteKind::Put { staged, ttl }, _) => {
-                    self.commit(key, staged.take(), ttl, condition)
+                (WriteKind::Put { reserved, ttl }, _) => {
+                    self.commit(key, reserved.take(), ttl, condition)
                 }
                 (WriteKind::Delete, Ok(key)) => self.delete(key, condition, self.now()),
                 (WriteKind::Delete, Err(_)) => Answer::new(Status::Denied),
@@ -83,7 +83,7 @@ impl Engine {
         self: &Arc<Self>,
         key: Key<'_>,
     ) -> Result<Option<Arc<PinnedValue>>, Status> {
-        if let Some(pinned) = self.store.pin(key, self.now()) {
+        if let Some(pinned) = self.index.pin(key, self.now()) {
             return Ok(Some(Arc::new(PinnedValue::new(self.clone(), pinned))));
         }
         match self.load(key.as_bytes(), LoadKind::Value).await? {
@@ -97,7 +97,7 @@ impl Engine {
         self: &Arc<Self>,
         key: Key<'_>,
     ) -> Result<Option<Metadata>, Status> {
-        if let Some(metadata) = self.store.stat(key, self.now()) {
+        if let Some(metadata) = self.index.stat(key, self.now()) {
             return Ok(Some(metadata));
         }
         match self.load(key.as_bytes(), LoadKind::Metadata).await? {
@@ -118,7 +118,7 @@ impl Engine {
             Some(LoadResult::Keys(keys, next)) => Ok((keys, next)),
             _ => {
                 let from = Cursor::from(cursor);
-                let page = self.store.list(prefix, from, max_keys, max_bytes, self.now());
+                let page = self.index.list(prefix, from, max_keys, max_bytes, self.now());
                 Ok((page.keys, page.next.map_or(0, u64::from)))
             }
         }

@@ -42,15 +42,15 @@ pub struct Session {
     table: Weak<Table>,
     bytes: AtomicUsize,
     writes: Mutex<Writes>,
-    presence: Mutex<Presence>,
+    users: Mutex<SessionUsers>,
 }
 
 /// The users of a session: briefly two, when a client reconnects before its old connection is known to be lost.
 #[derive(Debug, Default)]
-struct Presence {
-    users: u32,
+struct SessionUsers {
+    count: u32,
     /// When a user last left.
-    left: Option<Instant>,
+    left_at: Option<Instant>,
 }
 
 /// The last writes, from the oldest that is remembered. Sequence numbers that were never used take no memory.
@@ -114,9 +114,9 @@ impl Sessions {
             false => sessions.values().filter(|old| old.identity == identity).count(),
         };
         if own >= share || sessions.len() >= self.table.max {
-            let left = sessions.values().filter_map(|old| Some((old.left()?, old)));
-            let candidates = left.filter(|(_, old)| own < share || old.identity == identity);
-            let oldest = candidates.map(|(left, old)| (left, old.id)).min();
+            let unused = sessions.values().filter_map(|old| Some((old.unused_since()?, old)));
+            let candidates = unused.filter(|(_, old)| own < share || old.identity == identity);
+            let oldest = candidates.map(|(since, old)| (since, old.id)).min();
             sessions.remove(&oldest?.1);
             self.table.evicted.fetch_add(1, Relaxed);
         }
@@ -129,7 +129,7 @@ impl Sessions {
             table: Arc::downgrade(&self.table),
             bytes: AtomicUsize::new(0),
             writes: Mutex::default(),
-            presence: Mutex::default(),
+            users: Mutex::default(),
         });
         session.add_user();
         sessions.insert(id, session.clone());
@@ -179,8 +179,8 @@ impl Sessions {
         let mut sessions = lock(&self.table.sessions);
         let mut next = None::<Duration>;
         sessions.retain(|_, session| {
-            let Some(left) = session.left() else { return true };
-            let rest = SESSION_LIFETIME.saturating_sub(now.saturating_duration_since(left));
+            let Some(since) = session.unused_since() else { return true };
+            let rest = SESSION_LIFETIME.saturating_sub(now.saturating_duration_since(since));
             if !rest.is_zero() {
                 next = Some(next.map_or(rest, |next| next.min(rest)));
             }
@@ -195,11 +195,11 @@ impl Table {
     /// is rare. If that is not enough, sessions that take more than their part forget their oldest writes.
     fn make_room(&self) {
         let mut sessions = lock(&self.sessions);
-        let left = sessions.values().filter_map(|old| Some((old.left()?, old.id)));
-        let mut left: Vec<_> = left.collect();
-        left.sort_unstable();
+        let unused = sessions.values().filter_map(|old| Some((old.unused_since()?, old.id)));
+        let mut unused: Vec<_> = unused.collect();
+        unused.sort_unstable();
         let enough = self.max_bytes - self.max_bytes / 8;
-        for (_, id) in left {
+        for (_, id) in unused {
             if self.bytes.load(Relaxed) <= enough {
                 return;
             }
@@ -220,20 +220,20 @@ impl Session {
     }
 
     fn add_user(&self) {
-        lock(&self.presence).users += 1;
+        lock(&self.users).count += 1;
     }
 
     /// Removes a user.
     pub fn leave(&self) {
-        let mut presence = lock(&self.presence);
-        presence.users = presence.users.saturating_sub(1);
-        presence.left = Some(Instant::now());
+        let mut users = lock(&self.users);
+        users.count = users.count.saturating_sub(1);
+        users.left_at = Some(Instant::now());
     }
 
     /// Since when it has no users.
-    fn left(&self) -> Option<Instant> {
-        let presence = lock(&self.presence);
-        presence.left.filter(|_| presence.users == 0)
+    fn unused_since(&self) -> Option<Instant> {
+        let users = lock(&self.users);
+        users.left_at.filter(|_| users.count == 0)
     }
 
     /// Starts a write; returns whether it is to be executed.

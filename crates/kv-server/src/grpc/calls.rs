@@ -44,15 +44,15 @@ impl Calls {
         OpenCall { calls: self.clone(), call, row, _permit: permit }
     }
 
-    /// Closes the connections of readers that have stalled for `idle`; returns the number of their calls.
-    pub(super) fn close_stalled(&self, idle: Duration) -> usize {
+    /// Closes the connections of readers that have stalled for `timeout`; returns the number of their calls.
+    pub(super) fn close_stalled(&self, timeout: Duration) -> usize {
         let now = self.now();
         let mut open = self.lock();
-        let idle = |call: &Arc<Call>| {
+        let is_stalled = |call: &Arc<Call>| {
             let since = call.stalled_since.load(Relaxed);
-            since != READER_WAITS && now.saturating_sub(since) >= idle.as_millis() as u64
+            since != READER_WAITS && now.saturating_sub(since) >= timeout.as_millis() as u64
         };
-        let stalled = open.iter_mut().filter(|(_, call)| idle(call));
+        let stalled = open.iter_mut().filter(|(_, call)| is_stalled(call));
         stalled.map(|(_, call)| call.close.notify_one()).count()
     }
 

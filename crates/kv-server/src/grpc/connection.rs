@@ -36,7 +36,7 @@ pub(super) fn admit(
         };
         if let Err(why) = ended {
             tracing::debug!(why, "gRPC connection closed");
-            connections.reject();
+            connections.count_refused();
         }
     });
 }

@@ -62,8 +62,8 @@ impl Counts {
 
     /// The number of connections closed because there were too many, because they did not use HTTP/2, or because they made
     /// no call and others needed their place.
-    pub fn rejected(&self) -> u64 {
-        self.connections.rejected()
+    pub fn refused(&self) -> u64 {
+        self.connections.refused()
     }
 
     /// The number of connections closed because an answer was not read in time.

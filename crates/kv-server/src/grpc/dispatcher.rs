@@ -41,10 +41,10 @@ pub(super) struct Dispatcher {
     calls: Arc<Calls>,
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
-    idle: Duration,
+    idle_timeout: Duration,
     counts: Arc<Counts>,
-    /// Draining: new calls are rejected.
-    closing: AtomicBool,
+    /// New calls are refused.
+    draining: AtomicBool,
 }
 
 /// The handler of one service.
@@ -57,7 +57,7 @@ impl Dispatcher {
         counts: Arc<Counts>,
         calls: Arc<Calls>,
         tls: Option<Arc<Tls>>,
-        idle: Duration,
+        idle_timeout: Duration,
     ) -> Self {
         let (access, quota) = (service.access().clone(), service.quota().clone());
         let store = KvServer::new(service)
@@ -84,9 +84,9 @@ impl Dispatcher {
             calls,
             access,
             tls,
-            idle,
+            idle_timeout,
             counts,
-            closing: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
         }
     }
 
@@ -114,7 +114,7 @@ impl Dispatcher {
                 self.access.refusals().count(Refused::NoCredentials);
                 (status::tls_required().into_http(), None)
             }
-            true if self.closing.load(Relaxed) => self.refuse(status::shutting_down()),
+            true if self.draining.load(Relaxed) => self.refuse(status::shutting_down()),
             true => self.call_store(request, credentials).await,
             false => (self.call_other(request).await, None),
         };
@@ -135,7 +135,7 @@ impl Dispatcher {
         if let Err(why) = credentials.authenticated(&permissions) {
             return self.refuse(status::not_admitted(why));
         }
-        let Some(permit) = self.permits.take(permissions.identity_name(), self.idle).await else {
+        let Some(permit) = self.permits.take(permissions.identity_name(), self.idle_timeout).await else {
             return self.refuse(status::too_many_calls());
         };
         (self.dispatch(request, credentials, permissions).await, Some(permit))
@@ -150,15 +150,15 @@ impl Dispatcher {
         // It may take as long as its value needs; the handler limits the time between chunks.
         let streams = request.uri().path().ends_with("/Write");
         let mut request =
-            request.map(|body| RequestBody::new(body, (!streams).then_some(self.idle)));
+            request.map(|body| RequestBody::new(body, (!streams).then_some(self.idle_timeout)));
         request.extensions_mut().insert(AuthenticatedCaller::new(permissions, credentials));
         if streams {
             return infallible((self.store)(request).await);
         }
         // A write that the disk has not finished may still take effect.
-        match timeout(2 * self.idle, (self.store)(request)).await {
+        match timeout(2 * self.idle_timeout, (self.store)(request)).await {
             Ok(answer) => infallible(answer),
-            Err(_) => status::outcome_unknown(2 * self.idle.as_secs()).into_http(),
+            Err(_) => status::outcome_unknown(2 * self.idle_timeout.as_secs()).into_http(),
         }
     }
 
@@ -177,9 +177,9 @@ impl Dispatcher {
         }
     }
 
-    /// Rejects new calls, and reports that to the health service.
+    /// Refuses new calls, and reports that to the health service.
     pub(super) async fn close(&self) {
-        self.closing.store(true, Relaxed);
+        self.draining.store(true, Relaxed);
         for service in [kv_proto::SERVICE, ""] {
             self.health.set_service_status(service, ServingStatus::NotServing).await;
         }

@@ -57,7 +57,7 @@ pub struct Grpc {
     service: Service,
     counts: Arc<Counts>,
     tls: Option<Arc<Tls>>,
-    idle: Duration,
+    idle_timeout: Duration,
 }
 
 impl Grpc {
@@ -65,9 +65,9 @@ impl Grpc {
     pub fn new(engine: Arc<Engine>, info: ServerInfo) -> Self {
         let (sender, arrivals) = mpsc::channel(MAX_WAITING);
         let counts = Arc::new(Counts::default());
-        let idle = engine.idle();
+        let idle_timeout = engine.idle_timeout();
         let service = Service::new(engine, info, counts.clone());
-        Grpc { sender, arrivals, service, counts, tls: None, idle }
+        Grpc { sender, arrivals, service, counts, tls: None, idle_timeout }
     }
 
     /// Requires TLS.
@@ -80,7 +80,7 @@ impl Grpc {
         let (sender, counts) = (self.sender.clone(), self.counts.clone());
         Arc::new(move |socket| {
             if sender.try_send(socket).is_err() {
-                counts.open_connections().reject();
+                counts.open_connections().count_refused();
             }
         })
     }
@@ -95,19 +95,19 @@ impl Grpc {
         self.service.sessions()
     }
 
-    /// Serves until `Phase::Stopping`. From `Phase::Draining` on it rejects new calls, reports that as its health, and lets
+    /// Serves until `Phase::Stopping`. From `Phase::Draining` on it refuses new calls, reports that as its health, and lets
     /// calls in flight finish; `drained` is notified when they have.
     pub async fn serve(self, mut phase: watch::Receiver<Phase>, drained: oneshot::Sender<()>) {
         let (mut ended, mut drained) = (phase.clone(), Some(drained));
-        let Grpc { sender, mut arrivals, service, counts, tls, idle } = self;
+        let Grpc { sender, mut arrivals, service, counts, tls, idle_timeout } = self;
         // The other senders are dropped with the listener.
         drop(sender);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
-        let dispatcher = Dispatcher::new(service, counts.clone(), calls.clone(), tls, idle).await;
+        let dispatcher = Dispatcher::new(service, counts.clone(), calls.clone(), tls, idle_timeout).await;
         let dispatcher = Arc::new(dispatcher);
         let mut cleanup =
-            interval((idle / 4).clamp(Duration::from_millis(100), MAX_CLEANUP_INTERVAL));
+            interval((idle_timeout / 4).clamp(Duration::from_millis(100), MAX_CLEANUP_INTERVAL));
         cleanup.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -116,7 +116,7 @@ impl Grpc {
                     None => break,
                 },
                 _ = cleanup.tick() => {
-                    counts.add_stalled(calls.close_stalled(idle));
+                    counts.add_stalled(calls.close_stalled(idle_timeout));
                     sessions.expire(std::time::Instant::now());
                 }
                 () = Phase::Draining.reached(&mut phase), if drained.is_some() => {

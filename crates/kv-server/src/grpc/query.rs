@@ -21,7 +21,7 @@ pub(super) async fn stat(
     permissions: &Permissions,
     request: &v1::StatRequest,
 ) -> Result<v1::StatReply, Status> {
-    permissions.read(&request.key).map_err(status::denied)?;
+    permissions.check_read(&request.key).map_err(status::denied)?;
     let known = engine.metadata(valid(&request.key)?).await.map_err(status::disk_error)?;
     let now = engine.now();
     Ok(v1::StatReply { found: known.is_some(), metadata: known.map(|known| metadata(&known, now)) })
@@ -33,7 +33,7 @@ pub(super) async fn list(
     request: &v1::ListRequest,
 ) -> Result<v1::ListReply, Status> {
     let v1::ListRequest { prefix, cursor, limit } = request;
-    permissions.list(prefix).map_err(status::denied)?;
+    permissions.check_list(prefix).map_err(status::denied)?;
     let prefix = permissions.narrow(prefix);
     if cursor >> 32 >= SHARDS as u64 {
         return Err(status::no_cursor(*cursor));
@@ -101,7 +101,7 @@ pub(super) fn info(
     info: &ServerInfo,
 ) -> Result<v1::InfoReply, Status> {
     permissions.check_rate().map_err(status::denied)?;
-    let usage = engine.store.usage();
+    let usage = engine.index.usage();
     Ok(v1::InfoReply {
         version: info.version.to_owned(),
         epoch: engine.epoch(),

@@ -37,7 +37,7 @@ async fn pin(
     permissions: &Permissions,
     key: &[u8],
 ) -> Result<Option<Arc<PinnedValue>>, Status> {
-    permissions.read(key).map_err(status::denied)?;
+    permissions.check_read(key).map_err(status::denied)?;
     engine.pin(valid(key)?).await.map_err(status::disk_error)
 }
 

@@ -19,7 +19,7 @@ use super::status;
 use crate::engine::persistence::WriteKind;
 use crate::engine::quota::Share;
 use crate::engine::session::Sessions;
-use crate::engine::{Engine, StagedValue, add};
+use crate::engine::{Engine, ReservedValue, add};
 use access::Permissions;
 
 pub(super) async fn put(
@@ -39,10 +39,10 @@ pub(super) async fn put(
         RetryableStart::New(write) => write,
         RetryableStart::Done(answer) => return status::put(&answer),
     };
-    permissions.write(key).map_err(status::denied)?;
-    let staged = stage(engine, caller.share(), value.len() as u64)?;
-    fill(engine, &staged, 0, &value).await;
-    let kind = WriteKind::Put { staged, ttl: ttl_ms };
+    permissions.check_write(key).map_err(status::denied)?;
+    let reserved = reserve(engine, caller.share(), value.len() as u64)?;
+    fill(engine, &reserved, 0, &value).await;
+    let kind = WriteKind::Put { reserved, ttl: ttl_ms };
     status::put(&execute(engine, key, kind, condition, write).await)
 }
 
@@ -73,8 +73,8 @@ pub(super) async fn write(
     caller: &AuthenticatedCaller,
     mut chunks: Streaming<v1::WriteRequest>,
 ) -> Result<v1::PutReply, Status> {
-    let (idle, permissions) = (engine.idle(), caller.permissions());
-    let Some(Part::Start(start)) = next(&mut chunks, idle).await? else {
+    let (idle_timeout, permissions) = (engine.idle_timeout(), caller.permissions());
+    let Some(Part::Start(start)) = next(&mut chunks, idle_timeout).await? else {
         return Err(status::no_start());
     };
     let v1::WriteStart { key, length, options, write_id } = start;
@@ -84,24 +84,24 @@ pub(super) async fn write(
         RetryableStart::New(write) => write,
         RetryableStart::Done(answer) => return status::put(&answer),
     };
-    permissions.write(key).map_err(status::denied)?;
+    permissions.check_write(key).map_err(status::denied)?;
     check_condition(engine, key, condition).await?;
-    let staged = stage(engine, caller.share(), length)?;
+    let reserved = reserve(engine, caller.share(), length)?;
     let mut received = 0;
-    while let Some(part) = next(&mut chunks, idle).await? {
+    while let Some(part) = next(&mut chunks, idle_timeout).await? {
         let Part::Data(bytes) = part else { return Err(status::no_start()) };
         let end = received + bytes.len() as u64;
         if end > length {
             return Err(status::wrong_length(length, end));
         }
-        fill(engine, &staged, received, &bytes).await;
+        fill(engine, &reserved, received, &bytes).await;
         write.touch();
         received = end;
     }
     if received < length {
         return Err(status::wrong_length(length, received));
     }
-    let kind = WriteKind::Put { staged, ttl: ttl_ms };
+    let kind = WriteKind::Put { reserved, ttl: ttl_ms };
     status::put(&execute(engine, key, kind, condition, write).await)
 }
 
@@ -116,7 +116,7 @@ pub(super) async fn delete(
     let condition = Condition::of_version(if_version)?;
     match RetryableWrite::begin(sessions, permissions, write_id)? {
         RetryableStart::New(write) => {
-            permissions.write(key.as_bytes()).map_err(status::denied)?;
+            permissions.check_write(key.as_bytes()).map_err(status::denied)?;
             let answer = execute(engine, key.as_bytes(), WriteKind::Delete, condition, write).await;
             status::delete(&answer)
         }
@@ -138,10 +138,10 @@ async fn execute(
 /// The next part of a stream, with a timeout.
 async fn next(
     chunks: &mut Streaming<v1::WriteRequest>,
-    idle: Duration,
+    idle_timeout: Duration,
 ) -> Result<Option<Part>, Status> {
-    let message = timeout(idle, chunks.message()).await;
-    match message.map_err(|_| status::too_slow(idle.as_secs()))?? {
+    let message = timeout(idle_timeout, chunks.message()).await;
+    match message.map_err(|_| status::too_slow(idle_timeout.as_secs()))?? {
         None => Ok(None),
         Some(v1::WriteRequest { part: Some(part) }) => Ok(Some(part)),
         Some(v1::WriteRequest { part: None }) => Err(status::empty_chunk()),
@@ -162,24 +162,24 @@ async fn check_condition(
     condition.check(current).map_err(Status::from)
 }
 
-fn stage(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<StagedValue, Status> {
+fn reserve(engine: &Arc<Engine>, share: &Arc<Share>, length: u64) -> Result<ReservedValue, Status> {
     let max = engine.max_value();
     if length > max {
         return Err(status::out_of_memory(&ReserveError::TooLong { max }));
     }
     let claim = share.claim(length).ok_or_else(status::too_much_in_flight)?;
     let reservation = engine.reserve(length).map_err(|why| status::out_of_memory(&why))?;
-    Ok(StagedValue::new(engine.clone(), reservation, Some(claim)))
+    Ok(ReservedValue::new(engine.clone(), reservation, Some(claim)))
 }
 
-/// Copies bytes into a staged value, and yields to other tasks between chunks.
-async fn fill(engine: &Arc<Engine>, staged: &StagedValue, offset: u64, bytes: &[u8]) {
+/// Copies bytes into a reserved value, and yields to other tasks between chunks.
+async fn fill(engine: &Arc<Engine>, reserved: &ReservedValue, offset: u64, bytes: &[u8]) {
     let mut at = offset;
     for chunk in bytes.chunks(COPY_CHUNK_BYTES) {
         if at > offset {
             yield_now().await;
         }
-        engine.fill(staged.reservation(), at, chunk);
+        engine.fill(reserved.reservation(), at, chunk);
         at += chunk.len() as u64;
     }
     add(&engine.counts.bytes_in, bytes.len() as u64);

@@ -12,7 +12,7 @@ use crate::Durability;
 
 pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let engine = server.engine;
-    usage(exposition, &engine.store.usage());
+    usage(exposition, &engine.index.usage());
     exposition.add(&rows::POOL_BYTES, &[], engine.pool().len() as u64);
     let counts = engine.counts();
     for (row, count) in [
@@ -23,7 +23,7 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
         (&rows::REQUESTS, &counts.requests),
         (&rows::PROTOCOL_ERRORS, &counts.protocol_errors),
         (&rows::IDLE_CLOSED, &counts.idle_closed),
-        (&rows::REJECTED, &counts.rejected),
+        (&rows::REJECTED, &counts.refused),
     ] {
         exposition.add(row, &[], count.load(Relaxed));
     }
@@ -59,7 +59,7 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
         exposition.add(&rows::GRPC_FAILURES, &[("code", code)], count);
     }
     exposition.add(&rows::GRPC_CONNECTIONS, &[], grpc.connections() as u64);
-    exposition.add(&rows::GRPC_REJECTED, &[], grpc.rejected());
+    exposition.add(&rows::GRPC_REJECTED, &[], grpc.refused());
     exposition.add(&rows::GRPC_STALLED, &[], grpc.stalled());
 }
 

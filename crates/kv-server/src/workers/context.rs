@@ -12,7 +12,7 @@ use crate::workers::connection::{BatchAnswers, ValueHold};
 use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveAreas};
-use crate::workers::send_buffers::{SendBuffers, Slot};
+use crate::workers::send_buffers::{SendBuffers, SendBuffer};
 
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,
@@ -34,14 +34,14 @@ pub(crate) struct WorkerContext {
     pub(crate) spare_batch_answers: Vec<BatchAnswers>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
-    /// The number of polled control blocks.
-    pub(crate) polled_control_blocks: usize,
+    /// The number of polled slot blocks.
+    pub(crate) polled_slot_blocks: usize,
     /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
     /// The number of connections with in-place reads.
-    pub(crate) with_pinned_reads: usize,
-    /// The store is shutting down: requests in flight are finished, new ones rejected.
-    pub(crate) closing: bool,
+    pub(crate) with_in_place_reads: usize,
+    /// Requests in flight are finished, new ones refused.
+    pub(crate) draining: bool,
 }
 
 /// Counters since they were last published.
@@ -76,10 +76,10 @@ impl WorkerContext {
             spare_batch_answers: Vec::new(),
             spare: Vec::new(),
             tally: Tally::default(),
-            polled_control_blocks: 0,
+            polled_slot_blocks: 0,
             disk_requests: 0,
-            with_pinned_reads: 0,
-            closing: false,
+            with_in_place_reads: 0,
+            draining: false,
         })
     }
 
@@ -103,8 +103,8 @@ impl WorkerContext {
         &self.bytes
     }
 
-    /// Copies the encoded bytes into a slot.
-    pub(crate) fn fill_slot(&mut self) -> Option<Slot> {
+    /// Copies the encoded bytes into a send buffer.
+    pub(crate) fn fill_send_buffer(&mut self) -> Option<SendBuffer> {
         self.send_buffers.write(&self.bytes)
     }
 
@@ -112,7 +112,7 @@ impl WorkerContext {
     pub(crate) fn release(&mut self, mut holds: Vec<ValueHold>) {
         for hold in holds.drain(..) {
             if let ValueHold::Pin(pin) = hold {
-                self.engine.store.unpin(pin);
+                self.engine.index.unpin(pin);
             }
         }
         // The next one without a vector reuses this one.
@@ -130,7 +130,7 @@ impl WorkerContext {
 
     /// Recycles a batch that was not sent.
     pub(crate) fn recycle(&mut self, mut batch_answers: BatchAnswers) {
-        batch_answers.take_pinned_reads().for_each(|pin| self.engine.store.unpin(pin));
+        batch_answers.take_in_place_pins().for_each(|pin| self.engine.index.unpin(pin));
         self.release(batch_answers.take_holds());
         self.spare_batch_answers.push(batch_answers);
     }

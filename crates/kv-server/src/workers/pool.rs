@@ -34,10 +34,11 @@ pub(crate) struct Shared {
     /// The number of spinning workers, and its limit.
     spinning: AtomicUsize,
     max_spinning: usize,
-    /// Draining: requests in flight are finished, new ones rejected.
-    closing: AtomicBool,
+    /// Requests in flight are finished, new ones refused.
+    draining: AtomicBool,
     stopping: AtomicBool,
-    closing_links: Mutex<Sender<(Link, InPlaceReads)>>,
+    /// Ended links, for the thread that destroys them.
+    links_to_close: Mutex<Sender<(Link, InPlaceReads)>>,
 }
 
 /// One worker, as seen by other threads.
@@ -49,8 +50,8 @@ struct WorkerSlot {
     has_notifications: AtomicBool,
     connections: AtomicUsize,
     spins: AtomicBool,
-    /// Rights must be checked again.
-    reviews: AtomicBool,
+    /// The permissions of its connections must be checked again.
+    recheck_permissions: AtomicBool,
 }
 
 impl WorkerPool {
@@ -58,20 +59,20 @@ impl WorkerPool {
     pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
         let system = |error: std::io::Error| {
             let fix = "raise the limits of open files and processes: `ulimit -n`, `ulimit -u`";
-            Error::new(fabric::Kind::System, "start the store's workers", error, fix)
+            Error::new(fabric::ErrorKind::System, "start the store's workers", error, fix)
         };
         let slots = (0..workers.max(1)).map(|_| WorkerSlot::new()).collect::<Result<Vec<_>, _>>();
         let slots = slots.map_err(|error| system(error.into()))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (closing_links, to_close) = channel();
+        let (links_to_close, to_close) = channel();
         let shared = Arc::new(Shared {
             slots,
             spinning: AtomicUsize::new(0),
             // Clients on this machine spin too.
             max_spinning: (cores / 2).max(1),
-            closing: AtomicBool::new(false),
+            draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
-            closing_links: Mutex::new(closing_links),
+            links_to_close: Mutex::new(links_to_close),
         });
         let mut threads = Vec::new();
         let reaper = std::thread::Builder::new().name("wirelane-ended".to_owned());
@@ -98,11 +99,11 @@ impl WorkerPool {
         slot.wake();
     }
 
-    /// Checks every client's rights again. A client whose rights have changed is disconnected immediately, not with its next
+    /// Checks every client's permissions again. A client whose permissions have changed is disconnected immediately, not with its next
     /// request: on this host it may have the pool mapped, and needs no request to read.
-    pub fn review(&self) {
+    pub fn recheck_permissions(&self) {
         for slot in &self.shared.slots {
-            slot.reviews.store(true, Ordering::SeqCst);
+            slot.recheck_permissions.store(true, Ordering::SeqCst);
             slot.wake();
         }
     }
@@ -113,11 +114,11 @@ impl WorkerPool {
         WorkerPoolHandle { shared: Arc::downgrade(&self.shared) }
     }
 
-    /// Drains the pool: finishes requests in flight, rejects new ones, and closes each connection that has been quiet for a
+    /// Drains the pool: finishes requests in flight, refuses new ones, and closes each connection that has been quiet for a
     /// moment. Waits up to a limit; returns the number of connections left.
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
-        self.shared.closing.store(true, Ordering::SeqCst);
+        self.shared.draining.store(true, Ordering::SeqCst);
         self.shared.slots.iter().for_each(WorkerSlot::wake);
         loop {
             let left = self.handle().connections();
@@ -178,7 +179,7 @@ impl WorkerSlot {
             has_notifications: AtomicBool::new(false),
             connections: AtomicUsize::new(0),
             spins: AtomicBool::new(false),
-            reviews: AtomicBool::new(false),
+            recheck_permissions: AtomicBool::new(false),
         })
     }
 
@@ -192,8 +193,8 @@ impl Shared {
         self.slots[number].wakeup.fd()
     }
 
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::SeqCst)
+    pub(crate) fn is_draining(&self) -> bool {
+        self.draining.load(Ordering::SeqCst)
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
@@ -207,9 +208,9 @@ impl Shared {
         std::mem::take(&mut *lock(&slot.incoming))
     }
 
-    /// Whether this worker must check its connections' rights; resets the flag.
-    pub(crate) fn take_review(&self, number: usize) -> bool {
-        self.slots[number].reviews.swap(false, Ordering::SeqCst)
+    /// Whether this worker must check its connections' permissions; resets the flag.
+    pub(crate) fn take_recheck(&self, number: usize) -> bool {
+        self.slots[number].recheck_permissions.swap(false, Ordering::SeqCst)
     }
 
     /// Queues a notification for a connection; returns whether the worker must be woken: only for the first one until it
@@ -246,7 +247,7 @@ impl Shared {
 
     pub(crate) fn close_later(&self, link: (Link, InPlaceReads)) {
         // If the reaper has ended, the link is destroyed here.
-        let _ = lock(&self.closing_links).send(link);
+        let _ = lock(&self.links_to_close).send(link);
     }
 
     /// Whether this worker may spin: limited, so that each has a CPU.

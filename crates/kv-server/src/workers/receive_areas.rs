@@ -2,15 +2,15 @@
 
 use fabric::link::Endpoint;
 use fabric::{Error, Memory, Op, Pages, Region, Rights, Slice};
-use kv_proto::wire::ControlBlock;
+use kv_proto::wire::SlotBlock;
 
-/// Registered memory for clients' messages and control blocks: an area per connection.
+/// Registered memory for clients' messages and slot blocks: an area per connection.
 #[derive(Default)]
 pub(crate) struct ReceiveAreas {
     free: Vec<ReceiveArea>,
 }
 
-/// The area of one connection: a buffer for each receive and for each request slot, and words of its control block.
+/// The area of one connection: a buffer for each receive and for each request slot, and words of its slot block.
 pub(crate) struct ReceiveArea {
     region: Region,
     offset: usize,
@@ -49,13 +49,13 @@ impl ReceiveArea {
         self.read(announced(sequence), message);
     }
 
-    /// The buffer for the client's cache line of its control block.
+    /// The buffer for the client's cache line of its slot block.
     pub(crate) fn line(&self) -> Slice {
         let offset = self.offset + LINE_AT;
-        self.region.slice(offset..offset + ControlBlock::LINE)
+        self.region.slice(offset..offset + SlotBlock::LINE)
     }
 
-    pub(crate) fn read_line(&self, line: &mut [u8; ControlBlock::LINE]) {
+    pub(crate) fn read_line(&self, line: &mut [u8; SlotBlock::LINE]) {
         self.region.memory().read(self.offset + LINE_AT, line);
     }
 
@@ -75,10 +75,10 @@ impl ReceiveArea {
         self.region.memory().load(self.offset + TAKEN_AT)
     }
 
-    /// The words that notify a client whether its control block is polled.
+    /// The words that notify a client whether its slot block is polled.
     fn write_constants(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
-        self.region.memory().write(self.offset + WORDS_AT + 8, &ControlBlock::SET.to_le_bytes());
+        self.region.memory().write(self.offset + WORDS_AT + 8, &SlotBlock::SET.to_le_bytes());
     }
 
     pub(crate) fn read(&self, at: usize, message: &mut [u8]) {
@@ -89,16 +89,16 @@ impl ReceiveArea {
 /// The index of the buffer for the message of a request slot.
 #[inline]
 fn announced(sequence: u64) -> usize {
-    RECEIVES + (sequence % ControlBlock::SLOTS as u64) as usize
+    RECEIVES + (sequence % SlotBlock::SLOTS as u64) as usize
 }
 
 /// The longest message of a client.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 10;
 /// Receives per connection: further messages wait at the link.
 pub(crate) const RECEIVES: usize = 8;
-/// Buffers for receives and request slots, a control block's line, three words.
+/// Buffers for receives and request slots, a slot block's line, three words.
 const AREA_BYTES: usize = LINE_AT + 4096;
-const LINE_AT: usize = MAX_MESSAGE_BYTES * (RECEIVES + ControlBlock::SLOTS);
+const LINE_AT: usize = MAX_MESSAGE_BYTES * (RECEIVES + SlotBlock::SLOTS);
 const WORDS_AT: usize = LINE_AT + 64;
 const TAKEN_AT: usize = WORDS_AT + 64;
 /// Areas per allocation.

@@ -111,8 +111,8 @@ impl Worker {
             if self.arm() {
                 self.shared.stop_spinning(self.number);
                 // Clients release in-place reads without a message.
-                let expiry = (self.context.with_pinned_reads > 0).then_some(EXPIRY_INTERVAL);
-                self.wait(if self.context.closing { Some(CLOSE_INTERVAL) } else { expiry });
+                let expiry = (self.context.with_in_place_reads > 0).then_some(EXPIRY_INTERVAL);
+                self.wait(if self.context.draining { Some(CLOSE_INTERVAL) } else { expiry });
                 self.close_quiet();
             }
         }
@@ -154,11 +154,11 @@ impl Worker {
         });
     }
 
-    /// While the store is shutting down: closes connections that have been quiet for a moment. Requests before
-    /// that are rejected.
+    /// While the store drains: closes connections that have been quiet for a moment. Requests before
+    /// that are refused.
     fn close_quiet(&mut self) {
         let now = Instant::now();
-        if !self.context.closing || now.duration_since(self.last_close) < CLOSE_INTERVAL {
+        if !self.context.draining || now.duration_since(self.last_close) < CLOSE_INTERVAL {
             return;
         }
         self.last_close = now;
@@ -247,11 +247,11 @@ impl Worker {
                 self.shared.connection_ended(self.number);
             }
         }
-        self.context.closing = self.shared.is_closing();
-        if self.shared.take_review(self.number) {
+        self.context.draining = self.shared.is_draining();
+        if self.shared.take_recheck(self.number) {
             let connections = self.connections.iter_mut();
             let closed = connections
-                .filter_map(|(row, served)| (!served.connection.renew_rights()).then_some(row));
+                .filter_map(|(row, served)| (!served.connection.renew_permissions()).then_some(row));
             let closed: Vec<u32> = closed.collect();
             closed.into_iter().for_each(|row| self.mark_hot(row));
         }

@@ -73,7 +73,7 @@ async fn a_condition_that_is_not_met_changes_nothing() {
     assert_eq!(gone, v1::DeleteReply { existed: false, version: 0 });
     let refused = client.put(conditional("", Condition::IfVersion(9))).await.unwrap_err();
     assert_eq!(NotMet::of(&refused), Some(NotMet { current: None }));
-    assert_eq!(server.engine.store.usage().reserved_bytes, 0);
+    assert_eq!(server.engine.index.usage().reserved_bytes, 0);
 }
 
 #[tokio::test]

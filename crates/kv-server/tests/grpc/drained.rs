@@ -49,7 +49,7 @@ async fn calls_in_flight_finish_and_new_ones_are_rejected() {
     drop(chunks);
     writing.await.unwrap().unwrap();
     timeout(limit, drained).await.unwrap().unwrap();
-    let usage = server.engine.store.usage();
+    let usage = server.engine.index.usage();
     assert_eq!((usage.keys, usage.reserved_bytes), (2, 0));
     server.stop().await;
 }

@@ -33,7 +33,7 @@ async fn a_full_store_that_does_not_evict_refuses() {
     assert!(full.message().contains("out of memory for"), "{}", full.message());
     let full = client.write(tokio_stream::once(write("more", 3 << 20))).await.unwrap_err();
     assert_eq!(full.code(), Code::ResourceExhausted);
-    let usage = server.engine.store.usage();
+    let usage = server.engine.index.usage();
     assert_eq!((usage.keys, usage.reserved_bytes, usage.evicted), (3, 0, 0));
 }
 
@@ -75,7 +75,7 @@ async fn anonymous_calls_are_refused_if_authentication_is_required() {
     assert_eq!(refused.code(), Code::Unauthenticated);
     let read = v1::ReadRequest { key: "k".into(), ..Default::default() };
     assert_eq!(client.read(read).await.unwrap_err().code(), Code::Unauthenticated);
-    assert_eq!(server.engine.store.usage().keys, 0);
+    assert_eq!(server.engine.index.usage().keys, 0);
 }
 
 /// Requests without end, by an unauthenticated caller, on one connection.
@@ -125,7 +125,7 @@ async fn silent_connections_are_evicted_for_callers() {
     while server.client().await.put(put("k", "v")).await.is_err() {
         assert!(Instant::now() < limit, "no caller is accepted");
     }
-    assert!(server.counts.connections() > 1 && server.counts.rejected() > 0);
+    assert!(server.counts.connections() > 1 && server.counts.refused() > 0);
 }
 
 #[tokio::test]

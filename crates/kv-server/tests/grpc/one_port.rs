@@ -78,7 +78,7 @@ async fn other_protocols_are_rejected() {
         received
     });
     assert_eq!(received.await.unwrap(), b"");
-    server.until("it is counted", |_| server.counts.rejected() == 1).await;
+    server.until("it is counted", |_| server.counts.refused() == 1).await;
     assert_eq!(server.counts.connections(), 0);
 }
 

@@ -85,7 +85,7 @@ async fn an_unknown_session_is_refused() {
         let wrong = v1::PutRequest { write_id: Some(wrong), ..put("k", "one") };
         assert_eq!(client.put(wrong).await.unwrap_err().code(), code);
     }
-    assert_eq!(server.engine.store.usage().keys, 0);
+    assert_eq!(server.engine.index.usage().keys, 0);
 }
 
 #[tokio::test]

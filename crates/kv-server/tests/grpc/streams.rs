@@ -79,7 +79,7 @@ async fn long_values_are_written_and_read_in_chunks() {
     let mut stream = client.read(part).await.unwrap().into_inner();
     let (_, bytes, sum) = collect(&mut stream).await.unwrap();
     assert!(bytes == value[20 << 20..25 << 20] && sum.is_none());
-    let usage = server.engine.store.usage();
+    let usage = server.engine.index.usage();
     assert_eq!((usage.pins, usage.reserved_bytes), (0, 0));
     assert_eq!(
         server.engine.counts().bytes_in.load(std::sync::atomic::Ordering::Relaxed),
@@ -144,7 +144,7 @@ async fn a_cancelled_stream_leaves_no_pin_and_no_reservation() {
     call.abort();
     server.until("the memory is free", |usage| usage.reserved_bytes == 0).await;
     drop(chunks);
-    assert_eq!(server.engine.store.usage().keys, 1);
+    assert_eq!(server.engine.index.usage().keys, 1);
 }
 
 /// A stream of the chunks sent on a channel.
@@ -178,7 +178,7 @@ async fn an_invalid_stream_changes_nothing() {
         let status = client.write(tokio_stream::iter(wrong)).await.unwrap_err();
         assert_eq!(status.code(), Code::InvalidArgument, "{status}");
     }
-    let usage = server.engine.store.usage();
+    let usage = server.engine.index.usage();
     assert_eq!((usage.keys, usage.reserved_bytes), (0, 0));
 }
 
@@ -193,13 +193,13 @@ async fn a_repeated_stream_gets_its_first_answer() {
     let first = client.write(written(start.clone(), &value)).await.unwrap().into_inner();
     let again = client.write(written(start, &value)).await.unwrap().into_inner();
     assert_eq!(first, again);
-    assert_eq!(server.engine.store.usage().puts, 1);
+    assert_eq!(server.engine.index.usage().puts, 1);
 }
 
 #[tokio::test]
 async fn stalled_clients_do_not_hold_memory_for_long() {
     let mut settings = settings(64 << 20);
-    settings.idle = Duration::from_millis(400);
+    settings.idle_timeout = Duration::from_millis(400);
     let server = TestServer::open(&settings);
     let mut client = server.client().await;
     let value = pattern(20 << 20);

@@ -35,14 +35,14 @@ pub(crate) fn settings(memory: usize) -> Settings {
         when_full: WhenFull::Evict,
         max_value: None,
         max_in_flight: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         data_dir: None,
     }
 }
 
 impl TestServer {
     pub(crate) fn open(settings: &Settings) -> Self {
-        TestServer::open_for(settings, Access::open())
+        TestServer::open_for(settings, Access::allow_all())
     }
 
     /// With access control.
@@ -82,8 +82,8 @@ impl TestServer {
     /// Waits until a condition on the store's usage is met.
     pub(crate) async fn until(&self, what: &str, good: impl Fn(&Usage) -> bool) {
         let limit = Instant::now() + Duration::from_secs(30);
-        while !good(&self.engine.store.usage()) {
-            assert!(Instant::now() < limit, "{what}: {:?}", self.engine.store.usage());
+        while !good(&self.engine.index.usage()) {
+            assert!(Instant::now() < limit, "{what}: {:?}", self.engine.index.usage());
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }

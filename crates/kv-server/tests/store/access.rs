@@ -8,7 +8,7 @@ use std::time::Duration;
 use access::{Access, Identity, Refused, Scope};
 use fabric::link::{self, Endpoint, Transport};
 use fabric::session::{Credentials, Key, Keyring};
-use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
+use kv_client::{Client, Condition, Cursor, ErrorKind, PutOptions};
 
 use crate::durable::Directory;
 use crate::hostile::RawClient;
@@ -49,7 +49,7 @@ fn client(server: &TestServer, name: &str, transport: Transport) -> Client {
     })
 }
 
-fn put(client: &mut Client, key: &str, value: &[u8]) -> Result<(), Kind> {
+fn put(client: &mut Client, key: &str, value: &[u8]) -> Result<(), ErrorKind> {
     let put = client.put(key.as_bytes(), value, &PutOptions::default());
     put.map(drop).map_err(|error| error.kind())
 }
@@ -69,18 +69,18 @@ fn an_identity_is_limited_to_its_scope() {
         put(&mut root, "other/a", &value).unwrap();
         put(&mut team, "team/a", &value).unwrap();
         assert_eq!(reader.get(b"team/a").unwrap().unwrap().to_vec(), value);
-        assert_eq!(put(&mut reader, "team/a", b"x"), Err(Kind::Denied));
-        assert_eq!(put(&mut team, "other/a", b"x"), Err(Kind::Denied));
-        assert_eq!(reader.delete(b"team/a", Condition::Always).unwrap_err().kind(), Kind::Denied);
+        assert_eq!(put(&mut reader, "team/a", b"x"), Err(ErrorKind::Denied));
+        assert_eq!(put(&mut team, "other/a", b"x"), Err(ErrorKind::Denied));
+        assert_eq!(reader.delete(b"team/a", Condition::Always).unwrap_err().kind(), ErrorKind::Denied);
         let denied = team.get(b"other/a").unwrap_err();
-        assert_eq!(denied.kind(), Kind::Denied);
+        assert_eq!(denied.kind(), ErrorKind::Denied);
         assert!(denied.to_string().contains("token file"), "{denied}");
-        assert_eq!(team.stat(b"other/none").unwrap_err().kind(), Kind::Denied);
+        assert_eq!(team.stat(b"other/none").unwrap_err().kind(), ErrorKind::Denied);
         let keys = |listed: kv_client::Page| -> Vec<Vec<u8>> {
             listed.keys.into_iter().map(|(key, _)| key).collect()
         };
         assert_eq!(keys(team.list(b"", Cursor::START).unwrap()), [b"team/a"]);
-        assert_eq!(team.list(b"other", Cursor::START).unwrap_err().kind(), Kind::Denied);
+        assert_eq!(team.list(b"other", Cursor::START).unwrap_err().kind(), ErrorKind::Denied);
         assert_eq!(root.get(b"team/a").unwrap().unwrap().to_vec(), value);
         root.delete(b"other/a", Condition::Always).unwrap();
         root.delete(b"team/a", Condition::Always).unwrap();
@@ -104,10 +104,10 @@ fn scopes_apply_to_values_on_disk() {
     let mut team = client(&server, "team", Transport::Tcp);
     let listed = team.list(b"", Cursor::START).unwrap().keys.into_iter().map(|(key, _)| key);
     assert_eq!(listed.collect::<Vec<_>>(), [b"team/a", b"team/b"]);
-    assert_eq!(team.list(b"a", Cursor::START).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(team.list(b"a", Cursor::START).unwrap_err().kind(), ErrorKind::Denied);
     for key in [&b"a"[..], b"teams"] {
-        assert_eq!(team.get(key).unwrap_err().kind(), Kind::Denied);
-        assert_eq!(team.stat(key).unwrap_err().kind(), Kind::Denied);
+        assert_eq!(team.get(key).unwrap_err().kind(), ErrorKind::Denied);
+        assert_eq!(team.stat(key).unwrap_err().kind(), ErrorKind::Denied);
     }
     let loads = || server.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
     assert_eq!(loads(), 0, "denied values are not loaded");
@@ -127,7 +127,7 @@ fn reading_in_place_requires_access_to_all_keys() {
     }
     drop(team);
     assert_eq!(zero_copy_reads(), 0);
-    // Clients read in place only while their control block is polled; on a busy machine that may start late.
+    // Clients read in place only while their slot block is polled; on a busy machine that may start late.
     for _ in 0..20_000 {
         assert_eq!(root.get(b"team/a").unwrap().unwrap().len(), 8000);
         if zero_copy_reads() > 0 {
@@ -149,9 +149,9 @@ fn changed_rules_apply_to_open_links() {
     }
     access.replace(identities(&[line("ann", true), line("bob", false)])).unwrap();
     put(&mut ann, "k", b"2").unwrap();
-    assert_eq!(put(&mut bob, "k", b"3"), Err(Kind::Denied), "reconnected, read-only");
+    assert_eq!(put(&mut bob, "k", b"3"), Err(ErrorKind::Denied), "reconnected, read-only");
     assert_eq!(bob.get(b"k").unwrap().unwrap().to_vec(), b"2");
-    assert_eq!(put(&mut eve, "k", b"4"), Err(Kind::Denied), "no longer accepted");
+    assert_eq!(put(&mut eve, "k", b"4"), Err(ErrorKind::Denied), "no longer accepted");
     assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"2");
 }
 
@@ -170,7 +170,7 @@ fn an_idle_client_with_reduced_rights_is_disconnected() {
     until("bob is disconnected", || server.connections() == 1);
     assert_eq!(ann.get(b"k").unwrap().unwrap().to_vec(), b"1");
     assert_eq!(server.connections(), 1, "ann is still connected");
-    assert_eq!(bob.get(b"k").unwrap_err().kind(), Kind::Denied);
+    assert_eq!(bob.get(b"k").unwrap_err().kind(), ErrorKind::Denied);
     put(&mut bob, "b/k", b"2").unwrap();
 }
 
@@ -187,7 +187,7 @@ fn requests_above_the_rate_limit_cause_no_loads() {
     let (server, access) = open_with(&on_disk, &[("ann", Scope::everything())], Some(2));
     let mut ann = client(&server, "ann", Transport::Tcp);
     let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
-    assert_eq!(ann.get_many(&keys).unwrap_err().kind(), Kind::RateLimited);
+    assert_eq!(ann.get_many(&keys).unwrap_err().kind(), ErrorKind::RateLimited);
     let refused = access.refusals().of(Refused::Rate);
     let loads = server.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
     assert!(refused > 0 && loads + refused <= 200, "{loads} loaded, {refused} refused");
@@ -210,7 +210,7 @@ fn a_client_gets_a_new_ticket_for_every_connection() {
     // This ends its links.
     access.replace(identities(&[line(false)])).unwrap();
     assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"1");
-    assert_eq!(put(&mut client, "k", b"2"), Err(Kind::Denied));
+    assert_eq!(put(&mut client, "k", b"2"), Err(ErrorKind::Denied));
     assert_eq!(asked.load(Ordering::Relaxed), 2);
 }
 
@@ -227,9 +227,9 @@ fn the_rate_limit_refuses_requests_and_loses_none() {
         }
         assert!(done < 10_000, "the rate limit was never reached");
     };
-    assert_eq!(refused, Kind::RateLimited);
+    assert_eq!(refused, ErrorKind::RateLimited);
     put(&mut calm, "calm", b"v").unwrap();
-    assert_eq!(server.engine.store.usage().keys, done + 1);
+    assert_eq!(server.engine.index.usage().keys, done + 1);
     assert!(access.refusals().of(Refused::Rate) >= 1);
 }
 

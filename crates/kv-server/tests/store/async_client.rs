@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use fabric::link::Transport;
-use kv_client::{AsyncClient, Condition, Cursor, Kind, PutOptions, Settings};
+use kv_client::{AsyncClient, Condition, Cursor, ErrorKind, PutOptions, Settings};
 
 use crate::test_server::{TestServer, over, settings};
 
@@ -63,7 +63,7 @@ fn get_returns_the_last_put_for_every_task() {
             let long = vec![9; 30 << 20];
             client.put(b"long", long.clone(), &PutOptions::default()).await.unwrap();
             assert!(client.get(b"long").await.unwrap().unwrap().to_vec() == long);
-            assert_eq!(client.get(b"").await.unwrap_err().kind(), Kind::Misuse);
+            assert_eq!(client.get(b"").await.unwrap_err().kind(), ErrorKind::Misuse);
         });
     }
 }
@@ -76,7 +76,7 @@ fn requests_wait_while_the_receive_buffer_is_full() {
         let client = AsyncClient::connect(small).await.unwrap();
         client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
         let mut held = Vec::new();
-        let quick = client.with_deadline(Duration::from_millis(200));
+        let quick = client.with_timeout(Duration::from_millis(200));
         let full = loop {
             match quick.get(b"k").await {
                 Ok(value) => held.push(value.unwrap()),
@@ -84,7 +84,7 @@ fn requests_wait_while_the_receive_buffer_is_full() {
             }
             assert!(held.len() < 10, "more values than fit into the receive buffer");
         };
-        assert_eq!(full.kind(), Kind::Deadline, "{full}");
+        assert_eq!(full.kind(), ErrorKind::TimedOut, "{full}");
         let ((), got) = tokio::join!(
             async {
                 tokio::time::sleep(Duration::from_millis(50)).await;
@@ -112,7 +112,7 @@ fn failover_does_not_block_the_runtime() {
         let got = loop {
             match client.get(b"k").await {
                 Ok(got) => break got,
-                Err(error) => assert_eq!(error.kind(), Kind::Unavailable, "{error}"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
             }
             assert!(started.elapsed() < Duration::from_secs(20));
         };
@@ -129,11 +129,11 @@ fn failover_does_not_block_the_runtime() {
                 }
             }
         });
-        let quick = client.with_deadline(Duration::from_millis(100));
+        let quick = client.with_timeout(Duration::from_millis(100));
         let error = loop {
             match quick.stat(b"k").await {
-                Err(error) if error.kind() == Kind::Deadline => break error,
-                Err(error) => assert_eq!(error.kind(), Kind::Unavailable, "{error}"),
+                Err(error) if error.kind() == ErrorKind::TimedOut => break error,
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}"),
                 Ok(_) => {}
             }
         };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Condition, Cursor, Kind, PutOptions};
+use kv_client::{Condition, Cursor, ErrorKind, PutOptions};
 
 use crate::test_server::{TestServer, over, settings, until};
 
@@ -36,7 +36,7 @@ fn get_returns_the_last_put() {
         assert!(client.get(b"key").unwrap().is_none());
         drop(client);
         until("everything is released", || {
-            let usage = server.engine.store.usage();
+            let usage = server.engine.index.usage();
             (usage.keys, usage.used_bytes) == (0, 0)
         });
     });
@@ -53,21 +53,21 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
         let count =
             || server.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
         for round in 0..20_000 {
-            // Clients read in place only while their control block is polled; on a busy machine that may start late.
+            // Clients read in place only while their slot block is polled; on a busy machine that may start late.
             if round >= 500 && (transport != Transport::Shm || count() > 0) {
                 break;
             }
             client.put(b"key", &value(round), &PutOptions::default()).unwrap();
             let got = client.get(b"key").unwrap().unwrap();
             assert!(got.to_vec() == value(round), "{round}");
-            let usage = server.engine.store.usage();
+            let usage = server.engine.index.usage();
             assert!(usage.pins < 20 && usage.used_bytes < 2 << 20, "{round}: {usage:?}");
         }
         if transport != Transport::Shm {
             // Over messages an answer completes when the client polls again, or disconnects.
             drop(client);
         }
-        until("pins are released", || server.engine.store.usage().pins == 0);
+        until("pins are released", || server.engine.index.usage().pins == 0);
         count()
     };
     assert!(zero_copy_reads(Transport::Shm) > 0);
@@ -81,16 +81,16 @@ fn a_condition_that_is_not_met_changes_nothing() {
     let absent = PutOptions::default().with_condition(Condition::IfAbsent);
     let first = client.put(b"k", b"one", &absent).unwrap();
     let refused = client.put(b"k", b"two", &absent).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(first.version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(first.version)));
     let version = |version| PutOptions::default().with_condition(Condition::IfVersion(version));
     let second = client.put(b"k", b"three", &version(first.version)).unwrap();
     let refused = client.put(b"k", b"four", &version(first.version)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(second.version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(second.version)));
     assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"three");
     let refused = client.delete(b"k", Condition::IfVersion(1)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(second.version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(second.version)));
     let refused = client.put(b"gone", b"", &version(9)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(None));
+    assert_eq!(refused.kind(), ErrorKind::Condition(None));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn long_values_are_transferred_in_chunks() {
         let value: Vec<u8> = (0..100_u32 << 20).map(|at| (at / 3) as u8).collect();
         client.put(b"long", &value, &PutOptions::default()).unwrap();
         let error = client.get(b"long").unwrap_err();
-        assert_eq!(error.kind(), Kind::TooLong, "{error}");
+        assert_eq!(error.kind(), ErrorKind::TooLong, "{error}");
         let mut reader = client.open(b"long", 0, None).unwrap().unwrap();
         assert_eq!(reader.length(), value.len() as u64);
         let mut at = 0;
@@ -179,7 +179,7 @@ fn long_values_are_transferred_in_chunks() {
         client.delete(b"long", Condition::Always).unwrap();
         drop(client);
         until("everything is released", || {
-            let usage = server.engine.store.usage();
+            let usage = server.engine.index.usage();
             (usage.keys, usage.pins) == (0, 0)
         });
     });
@@ -198,7 +198,7 @@ fn a_full_receive_buffer_is_reported_immediately() {
         }
         let requested: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let refused = client.get_many(&requested).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Busy, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
         let mut held = Vec::new();
         let refused = loop {
             match client.get(b"k1") {
@@ -206,7 +206,7 @@ fn a_full_receive_buffer_is_reported_immediately() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(refused.kind(), Kind::Busy, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
         assert!(held.len() > 5);
         held.clear();
         assert_eq!(client.get_many(&requested[..5]).unwrap().into_iter().flatten().count(), 5);
@@ -225,7 +225,7 @@ fn a_full_store_that_does_not_evict_reports_free_bytes() {
         client.put(&number.to_le_bytes(), &[7; 100_000], &PutOptions::default())
     };
     let refused = (0..100).find_map(|number| put(&mut client, number).err()).unwrap();
-    assert_eq!(refused.kind(), Kind::Full, "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
     assert!(refused.to_string().contains("bytes are free"), "{refused}");
     assert!(client.get(&0_u32.to_le_bytes()).unwrap().is_some(), "nothing was evicted");
     client.delete(&0_u32.to_le_bytes(), Condition::Always).unwrap();

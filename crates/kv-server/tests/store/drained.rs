@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Client, Kind, PutOptions, Settings};
+use kv_client::{Client, ErrorKind, PutOptions, Settings};
 
 use crate::stamped_values::{value, verify};
 use crate::test_server::{TestServer, over, settings, until};
@@ -20,10 +20,10 @@ fn client_of(servers: &[SocketAddr], transport: Transport) -> Client {
     Client::connect(settings).unwrap()
 }
 
-/// A client with a short deadline.
+/// A client with a short timeout.
 fn impatient_client(server: &TestServer) -> Client {
     let mut settings = Settings::new(server.address);
-    (settings.link, settings.deadline) = (over(Transport::Tcp), Duration::from_millis(500));
+    (settings.link, settings.timeout) = (over(Transport::Tcp), Duration::from_millis(500));
     Client::connect(settings).unwrap()
 }
 
@@ -65,9 +65,9 @@ fn clients_switch_to_the_next_store() {
             stop.store(true, Ordering::SeqCst);
             threads.into_iter().for_each(|thread| thread.join().unwrap());
         });
-        let usage = first.engine.store.usage();
+        let usage = first.engine.index.usage();
         assert_eq!([usage.pins, usage.reserved_bytes, usage.detached], [0; 3]);
-        assert!(second.engine.store.usage().puts > 0);
+        assert!(second.engine.index.usage().puts > 0);
     }
 }
 
@@ -83,7 +83,7 @@ fn an_idle_client_writes_to_the_next_store() {
         assert_eq!(first.ended(), 0);
         client.put(b"k", b"two", &PutOptions::default()).unwrap();
         assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"two");
-        assert_eq!(second.engine.store.usage().puts, 1);
+        assert_eq!(second.engine.index.usage().puts, 1);
     }
 }
 
@@ -101,7 +101,7 @@ fn a_value_in_chunks_is_finished() {
     staged.write(&long[1 << 20..]).unwrap();
     staged.commit().unwrap();
     assert_eq!(server.ended(), 0);
-    assert_eq!(server.engine.store.usage().puts, 1);
+    assert_eq!(server.engine.index.usage().puts, 1);
 }
 
 /// A client that never finishes its value is disconnected at the drain limit.
@@ -113,7 +113,7 @@ fn a_client_that_does_not_finish_is_disconnected() {
     server.drain(Duration::from_millis(200));
     assert_eq!(server.ended(), 1);
     let error = staged.write(&[1; 1 << 20]).and_then(|()| staged.commit()).unwrap_err();
-    assert!(matches!(error.kind(), Kind::Unavailable | Kind::Deadline), "{error}");
-    let usage = server.engine.store.usage();
+    assert!(matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut), "{error}");
+    let usage = server.engine.index.usage();
     assert_eq!([usage.puts, usage.reserved_bytes], [0; 2]);
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Client, Condition, Cursor, Kind, PutOptions};
+use kv_client::{Client, Condition, Cursor, ErrorKind, PutOptions};
 use kv_disk::{Change, DiskWriter, Error, RowInfo};
 use kv_server::{Engine, Settings};
 
@@ -123,7 +123,7 @@ fn a_store_may_be_larger_than_its_memory() {
     assert!(get(&mut client, b"long") == Some(bytes(5 << 20, 3)));
     drop(client);
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -140,9 +140,9 @@ fn conditions_apply_to_values_on_disk() {
     let mut client = server.client(over(Transport::Shm));
     let when = |condition| PutOptions::default().with_condition(condition);
     let refused = client.put(b"cold", b"new", &when(Condition::IfAbsent)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(version)));
     let refused = client.delete(b"cold", Condition::IfVersion(1)).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Condition(Some(version)));
+    assert_eq!(refused.kind(), ErrorKind::Condition(Some(version)));
     assert_eq!(client.stat(b"cold").unwrap().map(|metadata| metadata.version), Some(version));
     let stored = client.put(b"cold", b"new", &when(Condition::IfVersion(version))).unwrap();
     assert!(stored.replaced && stored.version > version);
@@ -197,10 +197,10 @@ impl DiskWriter for FaultyDisk {
         drop(self.faults.unblocked.wait_while(blocked, |blocked| *blocked).unwrap());
         self.faults.saves.fetch_add(1, Ordering::SeqCst);
         if self.faults.full.load(Ordering::SeqCst) {
-            return Err(Error::injected(kv_disk::Kind::Full));
+            return Err(Error::injected(kv_disk::ErrorKind::Full));
         }
         if self.faults.fails.load(Ordering::SeqCst) {
-            return Err(Error::injected(kv_disk::Kind::Failed));
+            return Err(Error::injected(kv_disk::ErrorKind::Failed));
         }
         let damaged = *self.faults.damaged.lock().unwrap();
         let is_damaged = |change: &Change<'_>| match change {
@@ -208,7 +208,7 @@ impl DiskWriter for FaultyDisk {
             Change::Chunk { .. } => false,
         };
         if changes.iter().any(is_damaged) {
-            return Err(Error::injected(kv_disk::Kind::Damaged));
+            return Err(Error::injected(kv_disk::ErrorKind::Damaged));
         }
         self.disk.save(changes)?;
         self.faults.saved.fetch_add(1, Ordering::SeqCst);
@@ -229,7 +229,7 @@ impl DiskWriter for FaultyDisk {
 fn with_faults(settings: &Settings) -> (TestServer, Arc<Faults>) {
     let faults = Arc::new(Faults::default());
     let injected = faults.clone();
-    let engine = Engine::with_disk_writer(settings, access::Access::open(), |disk| {
+    let engine = Engine::with_disk_writer(settings, access::Access::allow_all(), |disk| {
         Box::new(FaultyDisk { disk, faults: injected })
     })
     .unwrap();
@@ -270,7 +270,7 @@ fn a_value_read_during_its_save_is_loaded_once() {
     let key = kv_store::Key::new(b"k").unwrap();
     for round in 0..20 {
         let old = put(&mut writer, b"k", &bytes(5000, round));
-        server.engine.store.clear();
+        server.engine.index.clear();
         faults.block_after(true);
         let saved = faults.saved.load(Ordering::SeqCst);
         let token = writer.begin_put(b"k", &bytes(5000, round + 1), &PutOptions::default());
@@ -281,7 +281,7 @@ fn a_value_read_during_its_save_is_loaded_once() {
             let stat = scope.spawn(|| other.stat(b"k").unwrap());
             // Lets both start before the save ends.
             std::thread::sleep(Duration::from_millis(5));
-            let pinned = server.engine.store.pin(key, server.engine.now());
+            let pinned = server.engine.index.pin(key, server.engine.now());
             faults.block_after(false);
             assert!(read.join().unwrap() == Some(bytes(5000, round + 1)), "{round}");
             assert!(stat.join().unwrap().is_some_and(|metadata| metadata.version > old), "{round}");
@@ -291,13 +291,13 @@ fn a_value_read_during_its_save_is_loaded_once() {
             }
             writer.finish_put(b"k", token.unwrap()).unwrap();
             if let Some(pinned) = pinned {
-                server.engine.store.unpin(pinned.pin);
+                server.engine.index.unpin(pinned.pin);
             }
         });
     }
     drop((writer, reader, other));
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -309,7 +309,7 @@ fn a_full_or_failing_disk_refuses_only_writes() {
     let mut client = server.client(over(Transport::Shm));
     put(&mut client, b"k", b"before");
     put(&mut client, b"cold", &bytes(5000, 1));
-    for (fault, kind) in [(&faults.full, Kind::Full), (&faults.fails, Kind::Other)] {
+    for (fault, kind) in [(&faults.full, ErrorKind::Full), (&faults.fails, ErrorKind::Other)] {
         fault.store(true, Ordering::SeqCst);
         for value in [&b"refused"[..], &bytes(2 << 20, 4)] {
             let refused = client.put(b"k", value, &PutOptions::default()).unwrap_err();
@@ -363,7 +363,7 @@ fn a_damaged_page_refuses_only_its_own_writes() {
         let done = keys.iter().zip(tokens).map(finish);
         done.map(|done| done.err().map(|error| error.kind())).collect::<Vec<_>>()
     };
-    let damaged = Some(Kind::Damaged);
+    let damaged = Some(ErrorKind::Damaged);
     assert_eq!(
         put_together(&[b"a", b"bad", b"b", b"bad", b"c"]),
         [None, damaged, None, damaged, None]
@@ -423,7 +423,7 @@ fn a_loaded_value_never_hides_a_newer_one() {
         }
     });
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -457,14 +457,14 @@ fn every_read_of_a_damaged_value_is_an_error() {
     let server = TestServer::open(&directory.settings(16 << 20), over(Transport::Shm));
     let mut client = server.client(over(Transport::Shm));
     for _ in 0..3 {
-        assert_eq!(client.get(b"long").unwrap_err().kind(), Kind::Damaged);
+        assert_eq!(client.get(b"long").unwrap_err().kind(), ErrorKind::Damaged);
     }
     assert_eq!(get(&mut client, b"other").as_deref(), Some(&b"sound"[..]));
     put(&mut client, b"long", b"again");
     assert_eq!(get(&mut client, b"long").as_deref(), Some(&b"again"[..]));
     drop(client);
     until("everything is released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
     assert_eq!(server.engine.durability().unwrap().counts.damaged.load(Ordering::Relaxed), 3);

@@ -21,7 +21,7 @@ fn store() -> (TestServer, String) {
 fn assert_empty(test_server: &TestServer) {
     let mut client = test_server.client(over(Transport::Tcp));
     assert!(client.get(b"example/greeting").unwrap().is_none());
-    assert_eq!(test_server.engine.store.usage().keys, 0);
+    assert_eq!(test_server.engine.index.usage().keys, 0);
 }
 
 #[test]

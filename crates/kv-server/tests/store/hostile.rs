@@ -8,7 +8,7 @@ use fabric::link::{Endpoint, Link, Transport};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
 use kv_proto::wire::{
-    BatchHead, ClientHello, ControlBlock, Grant, Place, Request, RequestSlot, Source,
+    BatchHead, ClientHello, SlotBlock, Grant, Place, Request, RequestSlot, Source,
 };
 
 use crate::stamped_values::Random;
@@ -32,7 +32,7 @@ impl RawClient {
     pub(crate) fn open(&mut self) {
         let receive_buffer = self.link.grant(&self.region).unwrap().to_bytes();
         self.send(
-            &ClientHello::Store { session: None, receive_buffer, control_block: true }.to_bytes(),
+            &ClientHello::Store { session: None, receive_buffer, slot_block: true }.to_bytes(),
         );
     }
 
@@ -72,7 +72,7 @@ fn invalid_request_slots_do_no_harm() {
     for round in 0..60_u64 {
         let mut bad_client = RawClient::call(&store, &endpoint);
         bad_client.open();
-        // The control block of a client that sends a message is polled.
+        // The slot block of a client that sends a message is polled.
         bad_client.send(&batch(300_000, 4096, &[get(b"k")]));
         for sequence in 1..=10_u64 {
             let slot = match round % 4 {
@@ -86,7 +86,7 @@ fn invalid_request_slots_do_no_harm() {
                 2 => RequestSlot { sequence: sequence as u16, length: 0, at: 0 },
                 _ => RequestSlot::from_word(random.below(u64::MAX)),
             };
-            bad_client.region.memory().store(ControlBlock::slot(sequence), slot.to_word());
+            bad_client.region.memory().store(SlotBlock::slot(sequence), slot.to_word());
             let mut done = Vec::new();
             wait(&mut bad_client.link, &mut done, Duration::from_micros(300));
         }
@@ -115,26 +115,26 @@ fn pinned_reads_are_limited() {
     let memory = identity.region.memory().clone();
     let mut done = Vec::new();
     for sequence in 1..=100_u64 {
-        // The control block of a client that sends a message is polled for a while.
-        while memory.load(ControlBlock::STORE) != ControlBlock::SET {
+        // The slot block of a client that sends a message is polled for a while.
+        while memory.load(SlotBlock::STORE) != SlotBlock::SET {
             assert_eq!(identity.link.ended(), None);
             identity.send(&message);
         }
         let at = (MESSAGE_AT / 64) as u32;
         let slot = RequestSlot { sequence: sequence as u16, length: message.len() as u16, at };
-        memory.store(ControlBlock::slot(sequence), slot.to_word());
+        memory.store(SlotBlock::slot(sequence), slot.to_word());
         let limit = Instant::now() + Duration::from_secs(60);
         while memory.load(300_000) != sequence {
             assert!(Instant::now() < limit, "no answer to {sequence}");
             identity.link.poll(&mut done);
-            // A client whose control block is no longer polled must send a message again.
-            if memory.load(ControlBlock::STORE) != ControlBlock::SET {
+            // A client whose slot block is no longer polled must send a message again.
+            if memory.load(SlotBlock::STORE) != SlotBlock::SET {
                 identity.send(&message);
             }
             std::thread::yield_now();
         }
     }
-    let usage = store.engine.store.usage();
+    let usage = store.engine.index.usage();
     assert!(usage.pins > 100 && usage.pins < 180, "8 MiB of 60,000 bytes each: {usage:?}");
     assert_eq!(honest.get(b"k").unwrap().map(|got| got.len()), Some(60_000));
     drop((identity, honest));
@@ -317,7 +317,7 @@ const MESSAGE_AT: usize = 64 << 10;
 
 fn assert_released(store: &Store) {
     until("everything is released", || {
-        let usage = store.engine.store.usage();
+        let usage = store.engine.index.usage();
         [usage.pins, usage.reserved_bytes, usage.detached] == [0; 3] && store.connections() == 0
     });
 }

@@ -36,14 +36,14 @@ fn killed_clients_leave_nothing_behind() {
         child.wait().unwrap();
     }
     until("pins, read handles, staged values and links are released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         let held = [usage.pins, usage.detached, usage.reserved_bytes];
         held == [0; 3] && server.connections() == 1
     });
     let got = client.get(&0_u64.to_le_bytes()).unwrap().unwrap();
     verify(0, &got.to_vec()).unwrap();
     drop(got);
-    let usage = server.engine.store.usage();
+    let usage = server.engine.index.usage();
     assert!(usage.keys <= 2 && usage.used_bytes <= 3 * LONG as u64, "{usage:?}");
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{AsyncClient, Client, Condition, Cursor, Kind, PutOptions};
+use kv_client::{AsyncClient, Client, Condition, Cursor, ErrorKind, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
 use crate::test_server::{TestServer, over, settings, until};
@@ -92,7 +92,7 @@ fn the_session_of_a_lost_connection_is_resumed() {
 fn client(proxy: &Proxy) -> Client {
     let mut settings = kv_client::Settings::new(proxy.address);
     settings.link = over(Transport::Tcp);
-    settings.deadline = Duration::from_secs(60);
+    settings.timeout = Duration::from_secs(60);
     Client::connect(settings).unwrap()
 }
 
@@ -124,7 +124,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
             match client.put(&key, &bytes, &absent) {
                 Ok(_) => {}
                 // The old connection was still served.
-                Err(error) if error.kind() == Kind::Unknown => unknown += 1,
+                Err(error) if error.kind() == ErrorKind::Unknown => unknown += 1,
                 Err(error) => panic!("key {number}: {error}"),
             }
             let got = client.get(&key).unwrap();
@@ -137,7 +137,7 @@ fn a_write_whose_answer_was_lost_is_not_done_twice() {
     proxy.cut();
     drop(client);
     until("nothing is held", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         [usage.keys, usage.pins, usage.reserved_bytes] == [0; 3]
     });
 }
@@ -155,7 +155,7 @@ fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
     proxy.cut();
     client.flush().unwrap();
     let error = client.finish_put(b"k", token).unwrap_err();
-    assert_eq!(error.kind(), Kind::Unknown, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
     assert!(client.get(b"k").unwrap().is_none(), "it is another store, and nothing was resent");
     client.put(b"k", b"three", &PutOptions::default()).unwrap();
     assert_eq!(client.get(b"k").unwrap().unwrap().to_vec(), b"three");
@@ -193,7 +193,7 @@ fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
             client.list(b"", Cursor::START),
             client.stat(b"k"),
         );
-        assert_eq!(put.unwrap_err().kind(), Kind::Unknown);
+        assert_eq!(put.unwrap_err().kind(), ErrorKind::Unknown);
         assert!(got.unwrap().is_none(), "the second store never had it");
         assert!(keys.unwrap().keys.is_empty() && metadata.unwrap().is_none());
     });
@@ -228,9 +228,9 @@ fn a_long_value_is_read_again_when_the_connection_is_lost() {
 fn an_unreachable_store_is_reported_within_the_deadline() {
     let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut settings = kv_client::Settings::new(unused);
-    settings.deadline = Duration::from_secs(5);
+    settings.timeout = Duration::from_secs(5);
     let error = Client::connect(settings).expect_err("there is no server");
-    assert_eq!(error.kind(), Kind::Unavailable, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains(&unused.to_string()), "{error}");
 }
 

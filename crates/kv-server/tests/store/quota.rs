@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{Kind, PutOptions, Resource, Settings};
+use kv_client::{ErrorKind, PutOptions, Resource, Settings};
 
 use crate::stamped_values::{value, verify};
 use crate::test_server::{TestServer, over, settings, until};
@@ -15,13 +15,13 @@ fn a_client_above_its_quota_does_not_block_others() {
         settings.max_in_flight = Some(8 << 20);
         let server = TestServer::open(&settings, over(transport));
         let mut greedy = Settings::new(server.address);
-        (greedy.link, greedy.deadline) = (over(transport), Duration::from_millis(300));
+        (greedy.link, greedy.timeout) = (over(transport), Duration::from_millis(300));
         let mut greedy = kv_client::Client::connect(greedy).unwrap();
         let options = PutOptions::default();
         // Left open: the store keeps it for a while.
         std::mem::forget(greedy.create(b"one", 3 << 20, &options).unwrap());
         let error = greedy.create(b"two", 2 << 20, &options).expect_err("more than half of 8 MiB");
-        assert_eq!(error.kind(), Kind::Overloaded, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Overloaded, "{error}");
         assert_eq!(error.resource(), Some(Resource::StoreInFlight), "{error}");
         greedy.put(b"short", &[1; 300], &options).unwrap();
         let mut other = server.client(over(transport));
@@ -30,7 +30,7 @@ fn a_client_above_its_quota_does_not_block_others() {
         assert!(server.engine.quota().refused() > 0);
         drop((greedy, other));
         until("everything is released", || {
-            server.engine.quota().used() == 0 && server.engine.store.usage().reserved_bytes == 0
+            server.engine.quota().used() == 0 && server.engine.index.usage().reserved_bytes == 0
         });
     }
 }
@@ -56,6 +56,6 @@ fn writes_above_the_quota_are_retried() {
             });
         }
     });
-    assert_eq!(server.engine.store.usage().keys, 48);
+    assert_eq!(server.engine.index.usage().keys, 48);
     assert_eq!(server.engine.quota().used(), 0);
 }

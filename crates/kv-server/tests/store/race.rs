@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric::link::Transport;
-use kv_client::{Client, Condition, Kind, PutOptions};
+use kv_client::{Client, Condition, ErrorKind, PutOptions};
 
 use crate::stamped_values::{Random, value, verify};
 use crate::test_server::{TestServer, over, seconds, settings, until};
@@ -55,7 +55,7 @@ fn racing_on_the_same_keys() {
     // On a busy machine it takes longer until each has happened once.
     let mut first = 1000;
     until("values were evicted, expired and deleted", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         let happened = usage.evicted > 0 && usage.expired > 0 && usage.deletes > 0;
         if !happened {
             first += 10;
@@ -74,7 +74,7 @@ fn racing_on_the_same_keys() {
     }
     drop(client);
     until("all memory is free", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         let held = [usage.keys, usage.pins, usage.detached, usage.used_bytes, usage.reserved_bytes];
         held == [0; 5]
     });
@@ -141,9 +141,9 @@ fn racer(
                     &PutOptions::default().with_ttl(ttl).with_condition(condition),
                 ) {
                     Ok(stored) => min_versions.raise(key, stored.version),
-                    Err(error) if matches!(error.kind(), Kind::Condition(_)) => {}
+                    Err(error) if matches!(error.kind(), ErrorKind::Condition(_)) => {}
                     // All memory is pinned or reserved by others: rare, and reported.
-                    Err(error) if error.kind() == Kind::Full => {}
+                    Err(error) if error.kind() == ErrorKind::Full => {}
                     Err(error) => panic!("put: {error}"),
                 }
             }

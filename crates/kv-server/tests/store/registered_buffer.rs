@@ -2,7 +2,7 @@
 
 use fabric::link::Transport;
 use fabric::{Memory, Pages};
-use kv_client::{Kind, PutOptions};
+use kv_client::{ErrorKind, PutOptions};
 
 use crate::test_server::{TestServer, over, settings};
 
@@ -44,7 +44,7 @@ fn values_are_transferred_to_and_from_the_callers_memory() {
             assert_eq!(metadata.length, 3 << 20);
             assert!(client.get_into(b"missing", &buffer, 0..10).unwrap().is_none());
             let wrong = client.get_into(b"k", &buffer, 0..(8 << 20) + 1).unwrap_err();
-            assert_eq!(wrong.kind(), Kind::Misuse, "{wrong}");
+            assert_eq!(wrong.kind(), ErrorKind::Misuse, "{wrong}");
             client.unregister(buffer).unwrap();
         }
     });
@@ -72,7 +72,7 @@ fn the_number_of_registered_buffers_is_limited() {
     let mut other = server.client(over(Transport::Shm));
     let foreign = other.register(&memory).unwrap();
     let refused = client.get_into(b"k", &foreign, 0..1).unwrap_err();
-    assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
+    assert_eq!(refused.kind(), ErrorKind::Misuse, "{refused}");
     let buffer = client.register(&memory).unwrap();
     client.put(b"k", b"v", &PutOptions::default()).unwrap();
     assert!(client.get_into(b"k", &buffer, 0..1).unwrap().is_some());

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fabric::link::Transport;
-use kv_client::{AsyncClient, Client, Kind, PutOptions, Settings};
+use kv_client::{AsyncClient, Client, ErrorKind, PutOptions, Settings};
 
 use crate::test_server::{TestServer, over, settings, until};
 
@@ -65,7 +65,7 @@ fn a_pending_call_of_another_client_is_refused() {
         let [mut one, mut other] = [small(server, transport), small(server, transport)];
         let pending = one.begin_get(b"k", 10).unwrap();
         let refused = other.finish_get(b"k", pending).unwrap_err();
-        assert_eq!(refused.kind(), Kind::Misuse, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Misuse, "{refused}");
         assert!(one.get(b"k").unwrap().is_none());
     });
 }
@@ -75,7 +75,7 @@ fn a_pending_call_of_another_client_is_refused() {
 fn a_dropped_reader_or_writer_is_closed_at_the_store() {
     each(|server, transport| {
         let mut client = server.client(over(transport));
-        let usage = || server.engine.store.usage();
+        let usage = || server.engine.index.usage();
         client.put(b"k", &[7; 8 << 20], &PutOptions::default()).unwrap();
         let mut reader = client.open(b"k", 0, None).unwrap().unwrap();
         assert!(reader.next_chunk().unwrap().is_some());
@@ -112,7 +112,7 @@ fn the_handles_of_a_cancelled_call_are_closed_at_the_store() {
                 }
             }
             let started = std::time::Instant::now();
-            let usage = || server.engine.store.usage();
+            let usage = || server.engine.index.usage();
             while usage().pins > 0 || usage().reserved_bytes > 0 {
                 assert!(started.elapsed() < Duration::from_secs(30), "{:?}", usage());
                 tokio::time::sleep(Duration::from_millis(10)).await;

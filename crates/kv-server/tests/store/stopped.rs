@@ -82,7 +82,7 @@ fn stopped_clients_do_not_block_others_and_leave_nothing_behind() {
     children[0].signal(Signal::CONT);
     drop(children);
     until("pins, reservations and links are released", || {
-        let usage = server.engine.store.usage();
+        let usage = server.engine.index.usage();
         let held = [usage.pins, usage.detached, usage.reserved_bytes];
         held == [0; 3] && server.connections() == 1 && server.engine.quota().used() == 0
     });

@@ -31,7 +31,7 @@ pub(crate) fn settings(memory: usize) -> Settings {
         when_full: WhenFull::Evict,
         max_value: None,
         max_in_flight: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         data_dir: None,
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn over(transport: Transport) -> link::Settings {
 
 impl TestServer {
     pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
-        TestServer::open_for(settings, links, Access::open())
+        TestServer::open_for(settings, links, Access::allow_all())
     }
 
     /// With access control.
@@ -75,7 +75,7 @@ impl TestServer {
                 }
                 let now = access.generation();
                 if std::mem::replace(&mut generation, now) != now {
-                    workers.review();
+                    workers.recheck_permissions();
                 }
                 counted.store(workers.handle().connections(), Ordering::SeqCst);
             }

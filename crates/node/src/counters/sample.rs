@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use metric::{Row, Value};
 
 use super::table::SUMS;
-use super::{Counter, Folder, Labels, TABLE, statistic, table_index};
+use super::{Counter, CounterSource, Labels, TABLE, statistic, table_index};
 
 /// A metric's value.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,14 +33,14 @@ pub fn samples<'c>(counters: impl IntoIterator<Item = &'c Counter>) -> Vec<Sampl
     let mut from_ethtool: Vec<Sample> = Vec::new();
     for counter in counters {
         let Some(value) = counter.number() else { continue };
-        if counter.folder == Folder::Ethtool {
+        if counter.source == CounterSource::Ethtool {
             from_ethtool.extend(statistic_sample(&counter.name, value));
             continue;
         }
-        if counter.folder == Folder::HwCounters && is_part(&counter.name) {
+        if counter.source == CounterSource::HwCounters && is_part(&counter.name) {
             parts.insert(&counter.name, value);
         }
-        if let Some(at) = table_index(counter.folder, &counter.name) {
+        if let Some(at) = table_index(counter.source, &counter.name) {
             from_files.push((at, value.saturating_mul(TABLE[at].scale)));
         }
     }
@@ -79,16 +79,16 @@ mod tests {
     use super::*;
     use crate::Reading;
 
-    fn counter(folder: Folder, name: &str, value: u64) -> Counter {
-        Counter { name: name.to_owned(), folder, value: Reading::Value(value) }
+    fn counter(source: CounterSource, name: &str, value: u64) -> Counter {
+        Counter { name: name.to_owned(), source, value: Reading::Value(value) }
     }
 
     #[test]
     fn bytes_are_exported_once_for_every_driver() {
-        use Folder::{Counters, CountersExt, HwCounters};
-        let bytes = |counts: &[(Folder, &'static str, u64)]| {
+        use CounterSource::{Counters, CountersExt, HwCounters};
+        let bytes = |counts: &[(CounterSource, &'static str, u64)]| {
             let counters: Vec<Counter> =
-                counts.iter().map(|(folder, name, value)| counter(*folder, name, *value)).collect();
+                counts.iter().map(|(source, name, value)| counter(*source, name, *value)).collect();
             let name = "port_receive_bytes_total";
             let mut found = samples(&counters).into_iter().filter(|known| known.row.name() == name);
             let first = found.next().map(|sample| sample.value);
@@ -116,9 +116,9 @@ mod tests {
     #[test]
     fn statistics_have_labels_and_the_unit_of_their_metric() {
         let counters = [
-            counter(Folder::Ethtool, "rx_prio3_pause_duration", 1_500_000),
-            counter(Folder::Ethtool, "rx_prio3_pause", 7),
-            counter(Folder::Ethtool, "no such statistic", 1),
+            counter(CounterSource::Ethtool, "rx_prio3_pause_duration", 1_500_000),
+            counter(CounterSource::Ethtool, "rx_prio3_pause", 7),
+            counter(CounterSource::Ethtool, "no such statistic", 1),
         ];
         let values: Vec<Value> = samples(&counters).iter().map(|sample| sample.value).collect();
         assert_eq!(values, [Value::Real(1.5), Value::Whole(7)]);

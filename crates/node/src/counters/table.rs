@@ -10,12 +10,12 @@
 
 use metric::Row;
 
-use super::Folder::{Counters, CountersExt, HwCounters};
-use super::{Folder, Meaning};
+use super::CounterSource::{Counters, CountersExt, HwCounters};
+use super::{CounterSource, KnownCounter};
 
 /// All known counters.
 #[rustfmt::skip]
-pub const TABLE: &[Meaning] = &[
+pub const TABLE: &[KnownCounter] = &[
     // 64-bit counters of kernels before 4.5: before those of `counters/`, which saturate at 32 bits there.
     words(CountersExt, "port_rcv_data_64", "port_receive_bytes_total", 0, "Bytes received"),
     words(CountersExt, "port_xmit_data_64", "port_transmit_bytes_total", 0, "Bytes sent"),
@@ -392,35 +392,35 @@ const fn counter_row(metric: &'static str, help: &'static str) -> Row {
 
 /// A counter that saturates at `bits`.
 const fn width(
-    folder: Folder,
+    source: CounterSource,
     file: &'static str,
     metric: &'static str,
     bits: u32,
     help: &'static str,
-) -> Meaning {
-    Meaning { folder, file, row: counter_row(metric, help), scale: 1, bits }
+) -> KnownCounter {
+    KnownCounter { source, file, row: counter_row(metric, help), scale: 1, bits }
 }
 
 /// The same, in words of four bytes.
 const fn words(
-    folder: Folder,
+    source: CounterSource,
     file: &'static str,
     metric: &'static str,
     bits: u32,
     help: &'static str,
-) -> Meaning {
-    Meaning { scale: 4, ..width(folder, file, metric, bits, help) }
+) -> KnownCounter {
+    KnownCounter { scale: 4, ..width(source, file, metric, bits, help) }
 }
 
 /// A driver's counter.
-const fn driver(file: &'static str, metric: &'static str, help: &'static str) -> Meaning {
+const fn driver(file: &'static str, metric: &'static str, help: &'static str) -> KnownCounter {
     width(HwCounters, file, metric, 0, help)
 }
 
 /// A driver's gauge.
-const fn gauge(file: &'static str, metric: &'static str, help: &'static str) -> Meaning {
+const fn gauge(file: &'static str, metric: &'static str, help: &'static str) -> KnownCounter {
     let row = Row::gauge(metric, Row::unit_in(metric), help);
-    Meaning { folder: HwCounters, file, row, scale: 1, bits: 0 }
+    KnownCounter { source: HwCounters, file, row, scale: 1, bits: 0 }
 }
 
 #[cfg(test)]
@@ -433,13 +433,13 @@ mod tests {
     fn a_file_has_one_row() {
         let mut seen = BTreeSet::new();
         for row in TABLE {
-            assert!(seen.insert((row.folder, row.file)), "duplicate {}", row.file);
+            assert!(seen.insert((row.source, row.file)), "duplicate {}", row.file);
         }
     }
 
     #[test]
     fn a_metric_has_one_meaning() {
-        let mut known: BTreeMap<&str, &Meaning> = BTreeMap::new();
+        let mut known: BTreeMap<&str, &KnownCounter> = BTreeMap::new();
         for row in TABLE {
             let name = row.row.name();
             let first = known.entry(name).or_insert(row);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
-use crate::counters::{Counter, Folder};
+use crate::counters::{Counter, CounterSource};
 use crate::queries::{EthtoolSocket, StatisticNames};
 use crate::{Reading, Tree};
 
@@ -33,7 +33,7 @@ impl NicWatch {
         let found =
             if tree.is_live() { self.query(netdev, now) } else { from_snapshot(tree, netdev) };
         let counter =
-            |(name, value)| Counter { name, folder: Folder::Ethtool, value: Reading::Value(value) };
+            |(name, value)| Counter { name, source: CounterSource::Ethtool, value: Reading::Value(value) };
         found.unwrap_or_default().into_iter().map(counter).collect()
     }
 

@@ -3,7 +3,7 @@
 //! Nothing is cached, and only selected files are read. A device that is removed during a sample has fewer files,
 //! and does not affect others.
 
-use crate::counters::{self, Folder};
+use crate::counters::{self, CounterSource};
 use crate::name::is_name;
 use crate::tree::{FreshFolder, sort_names};
 use crate::{Counter, PortStatus, Tree};
@@ -25,7 +25,7 @@ pub trait Select {
     fn device(&mut self, name: &str) -> bool;
 
     /// Whether a counter of the device is read.
-    fn counter(&mut self, device: &str, folder: Folder, name: &str) -> bool;
+    fn counter(&mut self, device: &str, source: CounterSource, name: &str) -> bool;
 }
 
 /// Reads all selected devices, in the order of their names.
@@ -67,7 +67,7 @@ impl<S: Select> Sampler<'_, S> {
 
     fn port(&mut self, ports: &str, number: u32) -> Option<PortStatus> {
         let tree = self.tree;
-        let wanted = &mut |folder, name: &str| self.wants(folder, name);
+        let wanted = &mut |source, name: &str| self.wants(source, name);
         let mut port = PortStatus::read::<FreshFolder<'_>>(tree, ports, number, wanted)?;
         port.counters.retain(|counter| !counter.is_missing());
         Some(port)
@@ -76,15 +76,15 @@ impl<S: Select> Sampler<'_, S> {
     /// Counters of the device as a whole.
     fn counters(&mut self) -> Vec<Counter> {
         let (tree, path) = (self.tree, format!("{CLASS}/{}", self.device));
-        let wanted = &mut |folder, name: &str| self.wants(folder, name);
+        let wanted = &mut |source, name: &str| self.wants(source, name);
         let mut counters =
-            counters::read::<FreshFolder<'_>>(tree, &path, Folder::HwCounters, wanted);
+            counters::read::<FreshFolder<'_>>(tree, &path, CounterSource::HwCounters, wanted);
         counters.retain(|counter| !counter.is_missing());
         counters
     }
 
-    fn wants(&mut self, folder: Folder, name: &str) -> bool {
-        let wanted = *self.files_left > 0 && self.select.counter(self.device, folder, name);
+    fn wants(&mut self, source: CounterSource, name: &str) -> bool {
+        let wanted = *self.files_left > 0 && self.select.counter(self.device, source, name);
         *self.files_left -= usize::from(wanted);
         wanted
     }
@@ -113,7 +113,7 @@ mod tests {
             name != "unwanted"
         }
 
-        fn counter(&mut self, _device: &str, _folder: Folder, name: &str) -> bool {
+        fn counter(&mut self, _device: &str, _source: CounterSource, name: &str) -> bool {
             name != "unwanted"
         }
     }

@@ -15,7 +15,8 @@ pub struct Matrix {
     /// The median of all pairs' bandwidth.
     pub median_gbps: Option<f64>,
     /// Pairs far below the median, the slowest first.
-    pub slow_links: Vec<SlowLink>,
+    #[serde(rename = "slow_links")]
+    pub slow_pairs: Vec<SlowPair>,
     /// Hosts all of whose pairs are far below the median.
     pub slow_hosts: Vec<SlowHost>,
     /// Pairs that could not be measured.
@@ -25,7 +26,7 @@ pub struct Matrix {
 /// A pair far below the median.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct SlowLink {
+pub struct SlowPair {
     /// The host that measured.
     pub from: String,
     /// The peer.

@@ -9,8 +9,8 @@ mod point;
 mod verdict;
 
 pub use collective::{Collective, CollectiveResult, CollectiveRow};
-pub use matrix::{FailedPair, Matrix, SlowHost, SlowLink};
-pub use point::{Point, Spread, Tool};
+pub use matrix::{FailedPair, Matrix, SlowHost, SlowPair};
+pub use point::{Point, PointLatency, Tool};
 pub use verdict::{Bottleneck, Bound, Expectation, Verdict};
 
 use serde::{Deserialize, Serialize};

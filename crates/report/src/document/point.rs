@@ -49,7 +49,7 @@ pub struct Point {
     /// Operations per second.
     pub messages_per_second: Option<f64>,
     /// Latencies of operations.
-    pub latency: Option<Spread>,
+    pub latency: Option<PointLatency>,
     /// CPU time of the local thread.
     pub cpu_seconds: Option<f64>,
     /// CPU time of the peer's thread.
@@ -86,7 +86,7 @@ pub enum Tool {
 /// completion.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Spread {
+pub struct PointLatency {
     /// Number of samples.
     pub count: u64,
     /// Minimum.
@@ -108,7 +108,8 @@ pub struct Spread {
     /// Jitter: p99 − p50.
     pub jitter_ns: u64,
     /// Histogram: the upper bound of each bucket, and its number of samples.
-    pub steps: Vec<(u64, u64)>,
+    #[serde(rename = "steps")]
+    pub buckets: Vec<(u64, u64)>,
 }
 
 impl Point {
@@ -139,7 +140,7 @@ impl Point {
             bytes_per_second,
             gbps: bytes_per_second.map(|bytes| bytes * 8.0 / 1e9),
             messages_per_second: per_second(outcome.operations as f64),
-            latency: Spread::new(&outcome.latency),
+            latency: PointLatency::new(&outcome.latency),
             cpu_seconds: Some(outcome.cpu_seconds),
             peer_cpu_seconds: Some(outcome.peer_cpu_seconds),
             cpu_seconds_per_gb: outcome.cpu_per_gb(),
@@ -159,10 +160,10 @@ impl Point {
     }
 }
 
-impl Spread {
+impl PointLatency {
     /// `None` if there are no samples.
-    pub fn new(latency: &Latency) -> Option<Spread> {
-        (latency.count > 0).then(|| Spread {
+    pub fn new(latency: &Latency) -> Option<PointLatency> {
+        (latency.count > 0).then(|| PointLatency {
             count: latency.count,
             min_ns: latency.min_ns,
             p50_ns: latency.p50_ns,
@@ -173,7 +174,7 @@ impl Spread {
             mean_ns: latency.mean_ns,
             stdev_ns: latency.stdev_ns,
             jitter_ns: latency.jitter_ns(),
-            steps: latency.steps.clone(),
+            buckets: latency.buckets.clone(),
         })
     }
 }

@@ -4,7 +4,7 @@ use super::group::{groups, is_sweep};
 use super::markup::Markup;
 use super::plot::{Axis, Caption, Lines, Mark, SERIES, Scale, Series, evenly};
 use crate::number;
-use crate::{Document, Point, Spread, Test};
+use crate::{Document, Point, PointLatency, Test};
 
 /// The distributions of a document's latency tests, or of its other tests if it has none.
 pub(super) fn plot(document: &Document) -> Markup {
@@ -66,19 +66,19 @@ fn lines(points: &[&Point], title: &str) -> Lines {
 }
 
 /// From the buckets of a histogram: operations that are not in a bucket or below it are slower.
-fn series(name: &str, spread: &Spread) -> Option<Series> {
-    let total = spread.steps.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
+fn series(name: &str, latency: &PointLatency) -> Option<Series> {
+    let total = latency.buckets.iter().fold(0u64, |sum, (_, count)| sum.saturating_add(*count));
     let mut within = 0u64;
-    let mut line = vec![(1.0, spread.min_ns.max(1) as f64)];
-    for (upper, count) in &spread.steps {
+    let mut line = vec![(1.0, latency.min_ns.max(1) as f64)];
+    for (upper, count) in &latency.buckets {
         within = within.saturating_add(*count);
         let slower = total.saturating_sub(within).max(1);
         line.push((total as f64 / slower as f64, *upper as f64));
     }
-    if spread.steps.is_empty() {
-        line.extend(quantiles(spread).map(|(_, one_in, time)| (one_in, time)));
+    if latency.buckets.is_empty() {
+        line.extend(quantiles(latency).map(|(_, one_in, time)| (one_in, time)));
     }
-    let marks = quantiles(spread).map(|(quantile, one_in, time)| Mark {
+    let marks = quantiles(latency).map(|(quantile, one_in, time)| Mark {
         x: one_in,
         y: time,
         tooltip: format!("{name}, {quantile}: {}", number::time(time)),
@@ -87,26 +87,26 @@ fn series(name: &str, spread: &Spread) -> Option<Series> {
     Some(Series { name: name.to_owned(), line, marks })
 }
 
-fn quantiles(spread: &Spread) -> impl Iterator<Item = (&'static str, f64, f64)> {
+fn quantiles(latency: &PointLatency) -> impl Iterator<Item = (&'static str, f64, f64)> {
     let known = [
-        ("p50", 2.0, Some(spread.p50_ns)),
-        ("p90", 10.0, spread.p90_ns),
-        ("p99", 100.0, Some(spread.p99_ns)),
-        ("p99.9", 1000.0, Some(spread.p99_9_ns)),
-        ("slowest", spread.count as f64, Some(spread.max_ns).filter(|_| spread.count > 1000)),
+        ("p50", 2.0, Some(latency.p50_ns)),
+        ("p90", 10.0, latency.p90_ns),
+        ("p99", 100.0, Some(latency.p99_ns)),
+        ("p99.9", 1000.0, Some(latency.p99_9_ns)),
+        ("slowest", latency.count as f64, Some(latency.max_ns).filter(|_| latency.count > 1000)),
     ];
     known.into_iter().filter_map(|(name, one_in, time)| Some((name, one_in, time? as f64)))
 }
 
 fn caption(title: &str, drawn: &[&(String, &Point)], of: usize) -> Caption {
     let first = drawn.first().and_then(|(name, point)| Some((name, point.latency.as_ref()?)));
-    let mut about = first.map_or(String::new(), |(name, spread)| {
+    let mut about = first.map_or(String::new(), |(name, latency)| {
         format!(
             "{name}: p50 {}, p99 {}, slowest of {}: {}.",
-            number::time(spread.p50_ns as f64),
-            number::time(spread.p99_ns as f64),
-            number::count(spread.count as f64),
-            number::time(spread.max_ns as f64)
+            number::time(latency.p50_ns as f64),
+            number::time(latency.p99_ns as f64),
+            number::count(latency.count as f64),
+            number::time(latency.max_ns as f64)
         )
     });
     if drawn.len() < of {
@@ -115,6 +115,6 @@ fn caption(title: &str, drawn: &[&(String, &Point)], of: usize) -> Caption {
     Caption { plot: "distribution", title: title.to_owned(), about }
 }
 
-fn is_drawable(spread: &Spread) -> bool {
-    spread.count > 0 && spread.max_ns > 0
+fn is_drawable(latency: &PointLatency) -> bool {
+    latency.count > 0 && latency.max_ns > 0
 }

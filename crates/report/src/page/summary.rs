@@ -77,7 +77,7 @@ fn verdict_card(document: &Document, verdict: &Verdict) -> Markup {
 /// The colour of the verdict, and its words.
 fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) {
     let uneven = document.matrix.as_ref().is_some_and(|matrix| {
-        !(matrix.slow_links.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
+        !(matrix.slow_pairs.is_empty() && matrix.slow_hosts.is_empty() && matrix.failed.is_empty())
     });
     match (&verdict.expectation, verdict.ratio) {
         (Some(expectation), _) if !expectation.met => ("bad", "Below the expected value"),
@@ -191,17 +191,17 @@ fn tiles(document: &Document) -> Vec<Tile> {
 fn latency(points: &[Point], of: impl Fn(&Point) -> String) -> Vec<Tile> {
     let timed = points.iter().filter(|point| point.test == Test::Latency);
     let timed = timed.filter_map(|point| Some((point, point.latency.as_ref()?)));
-    let Some((point, spread)) = timed.min_by_key(|(_, spread)| spread.p50_ns) else {
+    let Some((point, latency)) = timed.min_by_key(|(_, latency)| latency.p50_ns) else {
         return Vec::new();
     };
     let time = |nanoseconds: u64| number::time(nanoseconds as f64);
     vec![
-        ("Latency, median", time(spread.p50_ns), of(point)),
-        ("p99", time(spread.p99_ns), format!("p99.9 {}", time(spread.p99_9_ns))),
+        ("Latency, median", time(latency.p50_ns), of(point)),
+        ("p99", time(latency.p99_ns), format!("p99.9 {}", time(latency.p99_9_ns))),
         (
             "Jitter",
-            time(spread.jitter_ns),
-            format!("p99 − p50; deviation {}", number::time(spread.stdev_ns)),
+            time(latency.jitter_ns),
+            format!("p99 − p50; deviation {}", number::time(latency.stdev_ns)),
         ),
     ]
 }
@@ -251,7 +251,7 @@ fn other(document: &Document) -> Vec<Tile> {
                 format!("{} of the median", number::percent(slow.ratio_to_median)),
             ));
         }
-        if let Some(slow) = matrix.slow_links.first() {
+        if let Some(slow) = matrix.slow_pairs.first() {
             let ratio = number::percent(slow.ratio_to_median);
             tiles.push((
                 "Slowest link",

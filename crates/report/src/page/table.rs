@@ -81,9 +81,9 @@ fn take_same<const N: usize>(head: &[&str; N], rows: &mut [[String; N]]) -> Stri
 }
 
 fn row(point: &Point) -> [String; 22] {
-    let spread = point.latency.as_ref();
+    let latency = point.latency.as_ref();
     let micro = |nanoseconds: Option<u64>| known(nanoseconds.map(|ns| ns as f64 / 1e3));
-    let time = |measurement: fn(&crate::Spread) -> u64| micro(spread.map(measurement));
+    let time = |measurement: fn(&crate::PointLatency) -> u64| micro(latency.map(measurement));
     let lanes = if point.lanes > 1 {
         format!("{} × {} lanes", point.depth, point.lanes)
     } else {
@@ -103,12 +103,12 @@ fn row(point: &Point) -> [String; 22] {
         known(point.gbps),
         known(point.megabytes_per_second()),
         point.messages_per_second.map_or(String::new(), |rate| grouped(rate as u64)),
-        time(|spread| spread.p50_ns),
-        micro(spread.and_then(|spread| spread.p90_ns)),
-        time(|spread| spread.p99_ns),
-        time(|spread| spread.p99_9_ns),
-        time(|spread| spread.max_ns),
-        time(|spread| spread.jitter_ns),
+        time(|latency| latency.p50_ns),
+        micro(latency.and_then(|latency| latency.p90_ns)),
+        time(|latency| latency.p99_ns),
+        time(|latency| latency.p99_9_ns),
+        time(|latency| latency.max_ns),
+        time(|latency| latency.jitter_ns),
         known(point.cpu_seconds_per_gb),
         known(point.peer_cpu_seconds_per_gb),
         point.lost.map_or(String::new(), grouped),

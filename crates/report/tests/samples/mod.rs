@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use report::{
     Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation,
     FailedPair, Latency, Matrix, Operation, Outcome, Plan, Point, Rail, RunKind, SlowHost,
-    SlowLink, Test, Transport, Verdict,
+    SlowPair, Test, Transport, Verdict,
 };
 
 /// A document of every kind.
@@ -80,7 +80,7 @@ pub(crate) fn mesh() -> Document {
         gbps: (0..6).map(row(|gbps| gbps)).collect(),
         latency_us: (0..6).map(row(|gbps| 92.0 / gbps)).collect(),
         median_gbps: Some(96.2),
-        slow_links: vec![SlowLink {
+        slow_pairs: vec![SlowPair {
             from: "gpu2".to_owned(),
             to: "gpu5".to_owned(),
             gbps: 11.9,
@@ -214,7 +214,7 @@ fn point(test: Test, transport: Transport, size: u64, gbps: f64, median_ns: u64)
         seconds,
         operations: bytes / size,
         bytes,
-        latency: spread(median_ns, (bytes / size).max(2)),
+        latency: latency(median_ns, (bytes / size).max(2)),
         cpu_seconds: cpu,
         peer_cpu_seconds: peer,
         lost: None,
@@ -244,16 +244,16 @@ fn rail(transport: Transport) -> Rail {
     }
 }
 
-/// Latencies with a realistic tail, in as many steps as a histogram has: each part of the rest is a little slower, the last
+/// Latencies with a realistic tail, in as many buckets as a histogram has: each part of the rest is a little slower, the last
 /// ones much slower.
-fn spread(median: u64, count: u64) -> Latency {
-    let mut steps = Vec::new();
+fn latency(median: u64, count: u64) -> Latency {
+    let mut buckets = Vec::new();
     let mut left = count;
     let mut took = median as f64 * 0.9;
     while left > 0 {
         let now = left.div_ceil(12);
         took *= if left > count / 200 { 1.005 } else { 1.035 };
-        steps.push((took as u64, now));
+        buckets.push((took as u64, now));
         left -= now;
     }
     let within = |ratio: f64| {
@@ -262,7 +262,7 @@ fn spread(median: u64, count: u64) -> Latency {
             sum += many;
             sum as f64 >= ratio * count as f64
         };
-        steps.iter().find(over).or(steps.last()).map_or(0, |(took, _)| *took)
+        buckets.iter().find(over).or(buckets.last()).map_or(0, |(took, _)| *took)
     };
     Latency {
         count,
@@ -271,10 +271,10 @@ fn spread(median: u64, count: u64) -> Latency {
         p90_ns: within(0.9),
         p99_ns: within(0.99),
         p99_9_ns: within(0.999),
-        max_ns: steps.last().map_or(0, |(took, _)| *took),
+        max_ns: buckets.last().map_or(0, |(took, _)| *took),
         mean_ns: median as f64 * 1.03,
         stdev_ns: median as f64 * 0.08,
-        steps: steps.clone(),
+        buckets: buckets.clone(),
     }
 }
 

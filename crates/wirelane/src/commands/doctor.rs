@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use doctor::checklist::{self, State};
-use doctor::{self, CHECKS, Check, CheckInput, Report, Settings, since};
+use doctor::{self, CHECKS, Check, CheckInput, FindingsReport, Expectations, since};
 use node::{Node, Reading, Tree};
 
 use crate::arguments::host::HostArgs;
@@ -93,7 +93,7 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
     let node = Node::read(&tree);
     let libfabric = libfabric::query(global, &tree, &only)?;
     let input = CheckInput {
-        settings: args.settings(),
+        expectations: args.expectations(),
         libfabric: libfabric.as_ref(),
         ..CheckInput::new(&node, &tree)
     };
@@ -107,8 +107,8 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
 }
 
 impl DoctorArgs {
-    fn settings(&self) -> Settings {
-        Settings::default().expect_rate_mbps(self.expect_rate)
+    fn expectations(&self) -> Expectations {
+        Expectations::default().expect_rate_mbps(self.expect_rate)
     }
 
     fn print(&self, document: &Document<'_>) -> Result<(), Failure> {
@@ -196,11 +196,11 @@ fn check_sys(tree: &Tree) -> Result<(), Failure> {
 fn compare(
     host: &str,
     ours: &CheckInput<'_>,
-    report: &mut Report,
+    report: &mut FindingsReport,
 ) -> Result<document::Peer, Failure> {
     let tree = peer::fetch(host)?;
     let node = Node::read(&tree);
-    let theirs = CheckInput { settings: ours.settings, ..CheckInput::new(&node, &tree) };
+    let theirs = CheckInput { expectations: ours.expectations, ..CheckInput::new(&node, &tree) };
     report.add(doctor::peer::compare(ours, &theirs));
     let own = doctor::run_checks(&theirs, &[]);
     Ok(document::Peer { name: host.to_owned(), summary: own.line(), counts: own.counts })
@@ -214,7 +214,7 @@ fn changes_since(
 ) -> Result<since::Comparison, Failure> {
     let tree = Tree::at(path).map_err(|error| Failure::failed(format!("--since {error}")))?;
     let before = Node::read(&tree);
-    let then = CheckInput { settings: now.settings, ..CheckInput::new(&before, &tree) };
+    let then = CheckInput { expectations: now.expectations, ..CheckInput::new(&before, &tree) };
     let earlier = doctor::run_checks(&then, only);
     let report = doctor::run_checks(&CheckInput { libfabric: None, ..*now }, only);
     Ok(since::compare((&before, &earlier), (now.node, &report)))

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use access::tls::{TlsError, certificates, private_key, roots};
 use fabric::session::Ticket;
-use fabric::{Error, Kind};
+use fabric::{Error, ErrorKind};
 use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
 use hyper::{Request, Response};
@@ -57,7 +57,7 @@ impl Tickets {
         let call = || format!("request a ticket from {host} ({address}) over TLS");
         let system = |error: io::Error| {
             Error::new(
-                Kind::System,
+                ErrorKind::System,
                 call(),
                 error,
                 "raise the limit on file descriptors: `ulimit -n`",
@@ -74,7 +74,7 @@ impl Tickets {
             Err(_) => {
                 let why = "timed out";
                 return Err(Error::new(
-                    Kind::Gone,
+                    ErrorKind::Gone,
                     call(),
                     why,
                     "check that the server is running",
@@ -86,7 +86,7 @@ impl Tickets {
 
     async fn exchange(&self, host: &str, address: SocketAddr) -> Result<Vec<u8>, NoTicket> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| NoTicket {
-            kind: Kind::Misuse,
+            kind: ErrorKind::Misuse,
             why: format!("{host} is not a valid name in certificates"),
             fix: "pass the server's name or address",
         })?;
@@ -113,7 +113,7 @@ impl Tickets {
 
 /// Why there is no ticket.
 struct NoTicket {
-    kind: Kind,
+    kind: ErrorKind,
     why: String,
     fix: &'static str,
 }
@@ -133,7 +133,7 @@ impl NoTicket {
                     other => format!("the server refused the client's certificate ({other:?})"),
                 };
                 (
-                    Kind::Denied,
+                    ErrorKind::Denied,
                     why,
                     "use a certificate signed by its --tls-client-ca (--tls-cert, --tls-key)",
                 )
@@ -141,16 +141,16 @@ impl NoTicket {
             Some(rustls::Error::InvalidCertificate(why)) => {
                 let why = format!("the server's certificate is not valid: {why}");
                 (
-                    Kind::Denied,
+                    ErrorKind::Denied,
                     why,
                     "check --tls-ca, and that the certificate contains the name in --server",
                 )
             }
             Some(other) => {
-                (Kind::Gone, other.to_string(), "check that the server was started with --tls-cert")
+                (ErrorKind::Gone, other.to_string(), "check that the server was started with --tls-cert")
             }
             None => (
-                Kind::Gone,
+                ErrorKind::Gone,
                 error.to_string(),
                 "check that the server is running, that it was started with --tls-cert, and firewalls between",
             ),
@@ -161,10 +161,10 @@ impl NoTicket {
     /// The server refused.
     fn from_status(status: &Status) -> Self {
         let kind = match status.code() {
-            Code::Unauthenticated | Code::PermissionDenied => Kind::Denied,
-            Code::ResourceExhausted => Kind::Full,
-            Code::Unimplemented | Code::FailedPrecondition => Kind::Unsupported,
-            _ => Kind::Gone,
+            Code::Unauthenticated | Code::PermissionDenied => ErrorKind::Denied,
+            Code::ResourceExhausted => ErrorKind::Full,
+            Code::Unimplemented | Code::FailedPrecondition => ErrorKind::Unsupported,
+            _ => ErrorKind::Gone,
         };
         let fix = "check the permissions at the server, and that it has the same version";
         NoTicket { kind, why: status.message().to_owned(), fix }

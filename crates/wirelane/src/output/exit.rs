@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use fabric::Kind;
+use fabric::ErrorKind;
 
 use crate::output;
 use access::files::{FileError, FileErrorKind};
@@ -83,9 +83,9 @@ impl From<fabric::Error> for Failure {
     fn from(error: fabric::Error) -> Self {
         let text = error.to_string();
         match error.kind() {
-            Kind::Denied | Kind::Unsupported | Kind::Full => Failure::no(text),
-            Kind::Misuse => Failure::usage(text),
-            Kind::Gone | Kind::System => Failure::failed(text),
+            ErrorKind::Denied | ErrorKind::Unsupported | ErrorKind::Full => Failure::no(text),
+            ErrorKind::Misuse => Failure::usage(text),
+            ErrorKind::Gone | ErrorKind::System => Failure::failed(text),
         }
     }
 }
@@ -118,12 +118,12 @@ impl From<kv_disk::Error> for Failure {
 /// A refusal of the store is a negative result; a store that cannot be reached is a failure.
 impl From<kv_client::Error> for Failure {
     fn from(error: kv_client::Error) -> Self {
-        use kv_client::Kind;
+        use kv_client::ErrorKind;
         let text = client_error(&error);
         match error.kind() {
-            Kind::Condition(_) | Kind::Full | Kind::TooLong | Kind::Overloaded => Failure::no(text),
-            Kind::Denied | Kind::Unsupported => Failure::no(text),
-            Kind::Misuse => Failure::usage(text),
+            ErrorKind::Condition(_) | ErrorKind::Full | ErrorKind::TooLong | ErrorKind::Overloaded => Failure::no(text),
+            ErrorKind::Denied | ErrorKind::Unsupported => Failure::no(text),
+            ErrorKind::Misuse => Failure::usage(text),
             _ => Failure::failed(text),
         }
     }

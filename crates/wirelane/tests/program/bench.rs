@@ -387,7 +387,7 @@ fn a_mesh_of_four_hosts_names_the_slow_link() {
     let document = report::Document::parse(&text).expect("a document");
     let matrix = document.matrix.expect("a matrix");
     assert!(matrix.failed.is_empty(), "{matrix:?}");
-    let slow = &matrix.slow_links[0];
+    let slow = &matrix.slow_pairs[0];
     let mut ends = [slow.from.as_str(), slow.to.as_str()];
     ends.sort_unstable();
     assert_eq!(ends, ["10.213.7.2:50052", "10.213.7.3:50052"], "{matrix:?}");

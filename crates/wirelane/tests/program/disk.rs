@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use kv_client::{Client, Kind, PutOptions};
+use kv_client::{Client, ErrorKind, PutOptions};
 use tempfile::TempDir;
 
 use super::*;
@@ -127,7 +127,7 @@ fn a_full_disk_refuses_writes_until_there_is_space_and_loses_nothing() {
     let mut kept = HashMap::new();
     for round in 1..=3 {
         let refused = fill(&mut client, round, &mut kept);
-        assert_eq!(refused.kind(), Kind::Full, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Full, "{refused}");
         assert!(refused.to_string().contains("disk is full"), "{refused}");
         has(&mut client, &kept);
     }
@@ -138,7 +138,7 @@ fn a_full_disk_refuses_writes_until_there_is_space_and_loses_nothing() {
     let server = small.serve();
     let mut client = self::client(&server);
     has(&mut client, &kept);
-    assert_eq!(fill(&mut client, 4, &mut kept).kind(), Kind::Full);
+    assert_eq!(fill(&mut client, 4, &mut kept).kind(), ErrorKind::Full);
     std::fs::remove_file(&ballast).expect("it is there");
     for key in 5000..5016 {
         client

@@ -33,7 +33,7 @@ fn stamp_of(value: &[u8]) -> u64 {
 
 fn client(server: &str) -> Option<Client> {
     let mut settings = kv_client::Settings::new(server);
-    settings.deadline = Duration::from_secs(2);
+    settings.timeout = Duration::from_secs(2);
     Client::connect(settings).ok()
 }
 

@@ -33,7 +33,7 @@ fn connect(server: &str, number: usize) -> Client {
     let mut settings = Settings::new(server);
     settings.receive_buffer_bytes = 1 << 20;
     // On a loaded machine a client may wait long.
-    (settings.deadline, settings.link.link.peer_timeout) = (TIMEOUT, TIMEOUT);
+    (settings.timeout, settings.link.link.peer_timeout) = (TIMEOUT, TIMEOUT);
     settings.link.transports =
         vec![if number.is_multiple_of(2) { Transport::Shm } else { Transport::Tcp }];
     settings.link.library = "/nowhere/libibverbs.so.1".into();

@@ -7,7 +7,7 @@ mod environment;
 use node::Device;
 
 use crate::libfabric::{Answer, Libfabric, Library};
-use crate::{Check, CheckInput, Evidence, Finding, Verdict};
+use crate::{Check, CheckInput, Evidence, Finding, Severity};
 use copies::Copies;
 
 pub(super) const CHECK: Check = Check {
@@ -90,12 +90,12 @@ impl<'l> LibfabricCheck<'l, '_> {
     }
 
     fn unavailable(&self, why: &str, fix: &str) -> Finding {
-        let (verdict, head) = match (self.has_efa(), self.is_needed()) {
-            (true, _) => (Verdict::Problem, "EFA devices need libfabric, which is unavailable"),
-            (false, true) => (Verdict::Warning, "libfabric is requested, but unavailable"),
-            (false, false) => (Verdict::Ok, "libfabric is unavailable, but not needed"),
+        let (severity, head) = match (self.has_efa(), self.is_needed()) {
+            (true, _) => (Severity::Problem, "EFA devices need libfabric, which is unavailable"),
+            (false, true) => (Severity::Warning, "libfabric is requested, but unavailable"),
+            (false, false) => (Severity::Ok, "libfabric is unavailable, but not needed"),
         };
-        Finding::new(verdict, "host", format!("{head}: {why}")).fix(fix)
+        Finding::new(severity, "host", format!("{head}: {why}")).fix(fix)
     }
 
     /// The finding on a loaded library.

@@ -5,7 +5,7 @@ use report::nccl::Run;
 
 use super::Transferred;
 use super::ports::Ports;
-use crate::{CheckInput, Finding, Verdict, check};
+use crate::{CheckInput, Finding, Severity, check};
 
 /// Of a run on several nodes.
 pub(super) fn between(
@@ -77,7 +77,7 @@ fn no_gpu_direct(run: &Run, node: Option<&CheckInput<'_>>) -> Option<Bottleneck>
     let logged = run.nccl_log.gpu_direct();
     let check = check("gpudirect").filter(|_| logged != Some(true));
     let findings = node.zip(check).map(|(input, check)| check.findings(input)).unwrap_or_default();
-    let bad = findings.into_iter().find(|finding| finding.verdict >= Verdict::Warning);
+    let bad = findings.into_iter().find(|finding| finding.severity >= Severity::Warning);
     if logged != Some(false) && bad.is_none() {
         return None;
     }
@@ -112,7 +112,7 @@ fn idle_rails(ports: &Ports) -> Option<Bottleneck> {
 /// Warnings and problems of these checks.
 fn findings(input: &CheckInput<'_>, checks: &[&str]) -> Vec<Bottleneck> {
     let all = checks.iter().filter_map(|name| check(name)).flat_map(|check| check.findings(input));
-    let bad = all.filter(|finding| finding.verdict >= Verdict::Warning);
+    let bad = all.filter(|finding| finding.severity >= Severity::Warning);
     bad.map(|finding| from_finding(&finding)).take(MAX_FINDINGS).collect()
 }
 

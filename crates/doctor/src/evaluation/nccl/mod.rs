@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use report::Verdict;
 use report::nccl::Run;
 
-use super::Side;
+use super::HostFacts;
 use crate::CheckInput;
 use ports::Ports;
 
@@ -86,8 +86,8 @@ fn between(
     job_ports: Option<&[String]>,
     transferred: Option<&Transferred>,
 ) -> Verdict {
-    let side = node.map(Side::new);
-    let ports = side.as_ref().and_then(|side| Ports::used(run, side, job_ports, transferred));
+    let facts = node.map(HostFacts::new);
+    let ports = facts.as_ref().and_then(|facts| Ports::used(run, facts, job_ports, transferred));
     let mut notes = Vec::new();
     let reached_gbps = match transferred {
         Some(transferred) if !transferred.is_idle() => Some(transferred.busiest_gbps),

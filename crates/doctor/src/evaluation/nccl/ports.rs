@@ -5,11 +5,11 @@ use report::nccl::Run;
 
 use super::Transferred;
 use crate::evaluation::bounds::{PCIE_PAYLOAD_RATIO, pcie_evidence};
-use crate::evaluation::{PortSide, Side};
+use crate::evaluation::{PortFacts, HostFacts};
 
 /// Ports that were used.
 pub(super) struct Ports {
-    used: Vec<PortSide>,
+    used: Vec<PortFacts>,
     /// Active ports that were not used.
     pub(super) idle: Vec<String>,
 }
@@ -19,7 +19,7 @@ impl Ports {
     /// no such port with a known rate.
     pub(super) fn used(
         run: &Run,
-        side: &Side,
+        facts: &HostFacts,
         job_ports: Option<&[String]>,
         transferred: Option<&Transferred>,
     ) -> Option<Ports> {
@@ -28,23 +28,23 @@ impl Ports {
             .copied()
             .unwrap_or(0);
         let named =
-            |port: &PortSide| run.nccl_log.ports.contains(&port.name.replace(" port ", ":"));
+            |port: &PortFacts| run.nccl_log.ports.contains(&port.name.replace(" port ", ":"));
         // A port of the storage network has no part in the job, and is not an idle rail of it.
-        let is_of_job = |port: &PortSide| {
+        let is_of_job = |port: &PortFacts| {
             named(port) || job_ports.is_none_or(|job_ports| job_ports.contains(&port.name))
         };
-        let known: Vec<PortSide> = side
+        let known: Vec<PortFacts> = facts
             .ports
             .iter()
             .filter(|port| port.data_mbps.is_some() && is_of_job(port))
             .cloned()
             .collect();
-        let is_busy = |port: &PortSide| {
+        let is_busy = |port: &PortFacts| {
             let bytes =
                 transferred.and_then(|transferred| transferred.bytes.get(&port.name)).copied();
             bytes.unwrap_or(0) > max_bytes / IDLE_DIVISOR
         };
-        let (used, idle): (Vec<PortSide>, Vec<PortSide>) = if known.iter().any(named) {
+        let (used, idle): (Vec<PortFacts>, Vec<PortFacts>) = if known.iter().any(named) {
             known.into_iter().partition(named)
         } else if max_bytes > 0 {
             known.into_iter().partition(is_busy)
@@ -107,10 +107,10 @@ impl Ports {
     }
 
     /// Ports of one NIC share its slot.
-    fn nics(&self) -> Vec<Vec<&PortSide>> {
-        let mut nics: Vec<Vec<&PortSide>> = Vec::new();
+    fn nics(&self) -> Vec<Vec<&PortFacts>> {
+        let mut nics: Vec<Vec<&PortFacts>> = Vec::new();
         for port in &self.used {
-            let device = |port: &PortSide| port.name.split(' ').next().map(str::to_owned);
+            let device = |port: &PortFacts| port.name.split(' ').next().map(str::to_owned);
             match nics.iter_mut().find(|nic| device(nic[0]) == device(port)) {
                 Some(nic) => nic.push(port),
                 None => nics.push(vec![port]),
@@ -120,16 +120,16 @@ impl Ports {
     }
 }
 
-fn link_gbps(port: &PortSide) -> f64 {
+fn link_gbps(port: &PortFacts) -> f64 {
     port.data_mbps.unwrap_or(0) as f64 / 1e3
 }
 
-fn links_gbps(nic: &[&PortSide]) -> f64 {
+fn links_gbps(nic: &[&PortFacts]) -> f64 {
     nic.iter().map(|port| link_gbps(port)).sum()
 }
 
 /// The narrowest PCIe link above a NIC.
-fn slot(nic: &[&PortSide]) -> Option<Bound> {
+fn slot(nic: &[&PortFacts]) -> Option<Bound> {
     let narrowest =
         nic.first()?.hops.iter().min_by(|one, other| one.gbps.total_cmp(&other.gbps))?;
     Some(Bound {

@@ -168,7 +168,7 @@ fn only_ports_of_the_job_count() {
     let tree = Tree::at(&trees.join("ndr8.json")).expect("a tree");
     let node = Node::read(&tree);
     let input = CheckInput::new(&node, &tree);
-    let all: Vec<String> = Side::new(&input).ports.into_iter().map(|port| port.name).collect();
+    let all: Vec<String> = HostFacts::new(&input).ports.into_iter().map(|port| port.name).collect();
     let (job_ports, rate) = (&all[..2], 800.0);
     let mut run = read(log!("sample-2x2-dual-40g.log")).expect("a log");
     evaluate(&mut run, Some(&input), Some(job_ports), None);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::Subject;
 use super::errno::Errno;
 use super::scan::has_word_start;
-use crate::Verdict;
+use crate::Severity;
 
 /// A cause.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Cause {
     pub(super) check: Option<&'static str>,
     pub(super) fix: &'static str,
     /// The mildest verdict of the check that indicates this cause.
-    pub(super) min_verdict: Verdict,
+    pub(super) min_verdict: Severity,
     /// Whether it is listed first, whatever is found on this machine.
     pub(super) is_always_first: bool,
     /// Words that prove it, in lower case; `|` separates alternatives.
@@ -74,12 +74,12 @@ impl Cause {
 
 /// A cause that a warning of the check indicates.
 const fn on_warning(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { check: Some(check), min_verdict: Verdict::Warning, ..unchecked(text, fix) }
+    Cause { check: Some(check), min_verdict: Severity::Warning, ..unchecked(text, fix) }
 }
 
 /// A cause that a note of the check indicates, given such an error.
 const fn on_note(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { min_verdict: Verdict::Note, ..on_warning(check, text, fix) }
+    Cause { min_verdict: Severity::Note, ..on_warning(check, text, fix) }
 }
 
 const fn always_first(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
@@ -91,7 +91,7 @@ const fn unchecked(text: &'static str, fix: &'static str) -> Cause {
         text,
         check: None,
         fix,
-        min_verdict: Verdict::Problem,
+        min_verdict: Severity::Problem,
         is_always_first: false,
         proof: "",
         hints: "",

@@ -5,7 +5,7 @@
 
 use metric::{Exposition, Row};
 use node::Counter;
-use node::counters::Folder::{self, Counters, CountersExt, HwCounters};
+use node::counters::CounterSource::{self, Counters, CountersExt, HwCounters};
 
 use super::{bytes_per_second, labels, prefix};
 use crate::watch::{Device, MachineSample, Port};
@@ -51,8 +51,8 @@ fn add_port(exposition: &mut Exposition, device: &Device, port: &Port) {
 }
 
 fn row_of(counter: &Counter) -> Option<&'static Row> {
-    let same = |(folder, file, _): &&(Folder, &str, Row)| {
-        *folder == counter.folder && *file == counter.name
+    let same = |(source, file, _): &&(CounterSource, &str, Row)| {
+        *source == counter.source && *file == counter.name
     };
     NAMES.iter().find(same).map(|(_, _, row)| row)
 }
@@ -73,7 +73,7 @@ const RATE: Row = Row::gauge("rate_bytes_per_second", "bytes", "Rate of the port
 
 /// A counter file, and its metric in node_exporter.
 #[rustfmt::skip]
-const NAMES: &[(Folder, &str, Row)] = &[
+const NAMES: &[(CounterSource, &str, Row)] = &[
     (Counters, "port_rcv_data", counter("port_data_received_bytes_total")),
     (Counters, "port_xmit_data", counter("port_data_transmitted_bytes_total")),
     (Counters, "port_rcv_packets", counter("port_packets_received_total")),

@@ -1,7 +1,7 @@
 //! Devices and ports.
 
 use metric::{Exposition, Row};
-use node::counters::{Counter, Folder, Sample};
+use node::counters::{Counter, CounterSource, Sample};
 
 use super::{bytes_per_second, labels};
 use crate::watch::{Device, MachineSample, Port, rows};
@@ -73,7 +73,7 @@ fn add_counters(
         let labels: Vec<(&str, &str)> = owner.iter().copied().chain(own).collect();
         rdma.add(&row, &labels, value);
     }
-    for counter in counters.iter().filter(|counter| counter.folder != Folder::Ethtool) {
+    for counter in counters.iter().filter(|counter| counter.source != CounterSource::Ethtool) {
         add_counter(rdma, owner, counters, counter);
     }
     if !counters.is_empty() {
@@ -101,7 +101,7 @@ fn add_counter(
         with(&[("counter", &name)], &rows::COUNTER_SATURATED, 1, rdma);
     }
     let Some(value) = counter.number() else { return };
-    if counter.meaning().is_none() {
+    if counter.known().is_none() {
         let name = name_among(counters, counter);
         with(&[("counter", &name)], &rows::UNLISTED, value, rdma);
     }
@@ -111,7 +111,7 @@ fn add_counter(
 fn name_among(counters: &[Counter], counter: &Counter) -> String {
     let same = counters.iter().filter(|other| other.name == counter.name).count();
     if same > 1 {
-        format!("{}/{}", counter.folder.name(), counter.name)
+        format!("{}/{}", counter.source.name(), counter.name)
     } else {
         counter.name.clone()
     }

@@ -1,7 +1,7 @@
 //! Regions: sending our keys to the peer, one for each lane, and receiving the peer's.
 
 use super::Core;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::link::protocol::control::{Control, Transport};
 use crate::link::regions::DeferredGrant;
 use crate::op::Failure;
@@ -14,7 +14,7 @@ impl Core {
     pub(crate) fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         if let Some(ended) = &self.ended {
             let fix = "connect again";
-            return Err(Error::new(Kind::Gone, "grant a region", &ended.why, fix));
+            return Err(Error::new(ErrorKind::Gone, "grant a region", &ended.why, fix));
         }
         let (id, remote) = self.regions.grant(region)?;
         for index in 0..self.rails.live_count() {
@@ -56,7 +56,7 @@ impl Core {
         let key = match granted {
             Ok(key) => key,
             // The peer must accept earlier grants first.
-            Err(error) if error.kind() == Kind::Full => {
+            Err(error) if error.kind() == ErrorKind::Full => {
                 let grant = DeferredGrant { rail: at, generation, region: id };
                 return self.regions.defer(grant);
             }

@@ -7,7 +7,7 @@ use super::ports::DeviceList;
 use super::providers::Requirements;
 use super::settings::Settings;
 use super::{Inner, lock};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::link::protocol::hello::port_name;
 use crate::region::{Region, WeakRegion};
 use crate::setup::Fabric;
@@ -40,11 +40,11 @@ impl Inner {
             Error::new(kind, format!("use {path}"), why, fix)
         };
         let allow = |provider: &str| match requirements.refusal(provider) {
-            Some(why) => Err(refuse(Kind::Denied, why)),
+            Some(why) => Err(refuse(ErrorKind::Denied, why)),
             None => Ok(()),
         };
         let Some(providers) = &self.providers else {
-            return Err(refuse(Kind::Denied, "libfabric is not enabled at this end"));
+            return Err(refuse(ErrorKind::Denied, "libfabric is not enabled at this end"));
         };
         if let Some(domain) = providers.opened(path) {
             allow(domain.provider())?;
@@ -54,8 +54,8 @@ impl Inner {
         let provider =
             here.iter().find(|provider| ofi::UsableProvider::of(provider).name() == path);
         let provider = provider.ok_or_else(|| match no_ofi.is_empty() {
-            true => refuse(Kind::Unsupported, "the provider no longer exists"),
-            false => refuse(Kind::Unsupported, &no_ofi),
+            true => refuse(ErrorKind::Unsupported, "the provider no longer exists"),
+            false => refuse(ErrorKind::Unsupported, &no_ofi),
         })?;
         allow(&provider.name)?;
         providers.open(provider, || self.regions())
@@ -70,7 +70,7 @@ impl Inner {
         self.release_broken(path);
         let unusable = |why: String| {
             let fix = "see `wirelane devices`";
-            Error::new(Kind::Unsupported, format!("use {path}"), why, fix)
+            Error::new(ErrorKind::Unsupported, format!("use {path}"), why, fix)
         };
         // Without the lock, which is needed to register memory: a device may not answer.
         let DeviceList { choices, ports, refused, .. } = self.ports.query();

@@ -7,7 +7,7 @@ use super::Inner;
 use super::plan::{Plans, plan};
 use super::providers::Requirements;
 use super::settings::Settings;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::Lane;
 use crate::link::config::Policy;
 use crate::link::protocol::control::Transport;
@@ -66,7 +66,7 @@ impl Transports for LinkTransports {
         if unwanted {
             let call = format!("use {path}");
             let fix = "use a transport that both ends allow";
-            return Err(Error::new(Kind::Denied, call, "it is not allowed at this end", fix));
+            return Err(Error::new(ErrorKind::Denied, call, "it is not allowed at this end", fix));
         }
         Ok(match transport {
             Transport::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::plan::{Plans, combine_policies};
 use super::{Endpoint, Inner};
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::link::config::Policy;
 use crate::link::lane::Link;
 use crate::link::protocol::hello::Hello;
@@ -34,7 +34,7 @@ impl Listener {
         let Some(theirs) = Hello::parse(session.hello()) else {
             let why = "the client's hello has an unknown format";
             let fix = "run the same version at both ends";
-            return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
+            return Some(Err(Error::new(ErrorKind::Unsupported, "accept a link", why, fix)));
         };
         let policy = self.inner.settings.policy_for(session.peer_address().ip());
         let ours = self.inner.hello(policy, || self.inner.ports.cached());

@@ -21,7 +21,7 @@ use self::plan::{Plans, combine_policies, plan};
 use self::ports::{DeviceList, Ports};
 use self::providers::Providers;
 use self::settings::Settings;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::link::config::Policy;
 use crate::link::core::{Core, CoreSetup};
@@ -74,14 +74,14 @@ impl Endpoint {
             let why = "links need reliable connections: datagrams lose messages, and cannot write or \
             read; DC is not implemented";
             let fix = "set rdma_qp_type to RC; UD is for bare lanes";
-            return Err(Error::new(Kind::Unsupported, call, why, fix));
+            return Err(Error::new(ErrorKind::Unsupported, call, why, fix));
         }
         let can_rdma =
             |transport: &Transport| matches!(transport, Transport::Verbs | Transport::Ofi);
         if settings.policy == Policy::Require && !settings.transports.iter().any(can_rdma) {
             let why = "RDMA is required, but neither verbs nor libfabric is enabled";
             return Err(Error::new(
-                Kind::Misuse,
+                ErrorKind::Misuse,
                 call,
                 why,
                 "enable verbs, or do not require RDMA",
@@ -89,10 +89,10 @@ impl Endpoint {
         }
         if settings.transports.is_empty() {
             let why = "no transport is enabled";
-            return Err(Error::new(Kind::Misuse, call, why, "enable at least tcp"));
+            return Err(Error::new(ErrorKind::Misuse, call, why, "enable at least tcp"));
         }
         settings.link.check().map_err(|why| {
-            Error::new(Kind::Misuse, call, why, "see the documentation of the link's settings")
+            Error::new(ErrorKind::Misuse, call, why, "see the documentation of the link's settings")
         })?;
         // With a shared receive queue one link would receive the messages of another.
         settings.verbs.use_srq = false;
@@ -178,7 +178,7 @@ impl Endpoint {
             match session::dial(address, credentials, &ours.to_bytes(), &config, left) {
                 // The listener has too many connections: try again for a while.
                 Err(error)
-                    if error.kind() == Kind::Full
+                    if error.kind() == ErrorKind::Full
                         && left > FULL_RETRY_PAUSE
                         && started.elapsed() < FULL_RETRY_TIME =>
                 {
@@ -190,26 +190,26 @@ impl Endpoint {
         let call = || format!("connect to {address}");
         let theirs = Hello::parse(session.hello()).ok_or_else(|| {
             let why = "the peer's hello has an unknown format";
-            Error::new(Kind::Unsupported, call(), why, "run the same version at both ends")
+            Error::new(ErrorKind::Unsupported, call(), why, "run the same version at both ends")
         })?;
         let settings = &inner.settings;
         let gids = &settings.verbs.allowed_gids;
         let plans = plan(&ours, &theirs, settings.max_rails, gids, session.is_encrypted());
         let plans = plans.map_err(|why| {
             let fix = "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
-            Error::new(Kind::Unsupported, call(), why, fix)
+            Error::new(ErrorKind::Unsupported, call(), why, fix)
         })?;
         let mut link = inner.link(session, ours, theirs, plans, true)?;
         let left = limit.saturating_sub(started.elapsed());
         let up = link.wait_until_up(left);
         up.map_err(|not_up| match not_up {
             NotUp::Impossible(why) => {
-                Error::new(Kind::Unsupported, call(), why, "enable another transport at both ends")
+                Error::new(ErrorKind::Unsupported, call(), why, "enable another transport at both ends")
             }
             NotUp::Lost(why) => {
                 // If RDMA is required, its absence is the reason.
                 let required = link.info.policy == Policy::Require;
-                let kind = if required { Kind::Unsupported } else { Kind::Gone };
+                let kind = if required { ErrorKind::Unsupported } else { ErrorKind::Gone };
                 Error::new(kind, call(), why, "see the peer's log")
             }
         })?;
@@ -286,7 +286,7 @@ impl Inner {
     ) -> Result<Link, Error> {
         let policy = combine_policies(&ours, &theirs).map_err(|why| {
             let fix = "change the policy of one end";
-            Error::new(Kind::Unsupported, "create a link", why, fix)
+            Error::new(ErrorKind::Unsupported, "create a link", why, fix)
         })?;
         // Ports of this end may appear later. The dialling end plans with those that are in the peer's hello; the other end
         // announces them.

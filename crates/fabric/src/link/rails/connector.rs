@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use super::lane::RailLane;
 use super::probe::Probe;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::lane::Lane;
 use crate::link::messages::message_queue::MessageQueue;
 use crate::link::protocol::control::{RailPlan, Transport};
@@ -154,13 +154,13 @@ fn connect(
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
         let fix = "set rdma_qp_type to RC; UD is for bare lanes";
-        return Err(Error::new(Kind::Unsupported, "use a UD lane for a link", why, fix));
+        return Err(Error::new(ErrorKind::Unsupported, "use a UD lane for a link", why, fix));
     }
     let slots: usize = messages.slots().iter().map(|slots| usize::from(*slots)).sum();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, a link needs {slots}", lane.caps().receives);
         let fix = "raise rdma_max_recv_wr, or lower the link's number of messages";
-        return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
+        return Err(Error::new(ErrorKind::Unsupported, "use a lane for a link", why, fix));
     }
     transports.lane_created(&*lane);
     Ok(TaskOutput::Lane(Box::new(RailLane::new(lane, messages, probe))))
@@ -179,7 +179,7 @@ impl ThreadConnector {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
-                Error::new(Kind::System, "create a link", error, fix)
+                Error::new(ErrorKind::System, "create a link", error, fix)
             })?;
         let (done, results) = channel();
         Ok(ThreadConnector { transports, results, done, wakeup: Arc::new(wakeup) })
@@ -197,7 +197,7 @@ impl Connector for ThreadConnector {
             let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
                 let (why, fix) =
                     ("the setup thread panicked", "report this with the program's log");
-                let error = Error::new(Kind::System, "set up a rail", why, fix);
+                let error = Error::new(ErrorKind::System, "set up a rail", why, fix);
                 Some(TaskResult { rail, generation, product: Err(error) })
             });
             if let Some(finished) = finished {
@@ -209,7 +209,7 @@ impl Connector for ThreadConnector {
         let started = std::thread::Builder::new().name("wirelane-rail".to_owned()).spawn(work);
         if let Err(error) = started {
             let fix = "raise the limit of threads of this user or container";
-            let error = Error::new(Kind::System, "start a thread for a rail", error, fix);
+            let error = Error::new(ErrorKind::System, "start a thread for a rail", error, fix);
             let _ = self.done.send(TaskResult { rail, generation, product: Err(error) });
             let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
         }

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::MAX_REGIONS;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::link::rails::region_index;
 use crate::memory::Memory;
 use crate::region::{Region, RevokeHook, Rights, Slice, WeakRegion};
@@ -38,7 +38,7 @@ impl Granted {
         if at >= max_regions.min(MAX_REGIONS) {
             let why = format!("{} regions are granted on this link already", self.rows.len());
             let fix = "drop regions that are not used, or grant fewer and larger ones";
-            return Err(Error::new(Kind::Full, "grant a region", why, fix));
+            return Err(Error::new(ErrorKind::Full, "grant a region", why, fix));
         }
         self.count += 1;
         let id = self.count << 16 | at as u64;

@@ -9,7 +9,7 @@ mod peer;
 use self::granted::Granted;
 use self::peer::{PeerRegions, RegionState};
 use super::rails::region_index;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::region::{Region, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 
@@ -114,7 +114,7 @@ impl Regions {
         remote.expect(LaneKind::Link)?;
         let region = remote.key as u64;
         let denied = |why: &str| {
-            Error::new(Kind::Denied, "import a region", why, "ask the peer to grant it again")
+            Error::new(ErrorKind::Denied, "import a region", why, "ask the peer to grant it again")
         };
         if remote.address != self.epochs[1] {
             return Err(denied("it was granted over another link, or before the peer restarted"));

@@ -21,7 +21,7 @@ pub use self::counts::AcceptorCounts;
 use self::queue::Queue;
 use super::connection::Session;
 use super::responder::HandshakeContext;
-use crate::error::{Error, Kind};
+use crate::error::{Error, ErrorKind};
 use crate::setup::deadline;
 
 /// A listener, with its own thread that performs all handshakes concurrently. Dropping
@@ -46,10 +46,10 @@ impl Acceptor {
         let listener = listen(address).map_err(|error| {
             let (kind, fix) = match error.kind() {
                 std::io::ErrorKind::PermissionDenied => {
-                    (Kind::Denied, "use a port above 1023, or grant CAP_NET_BIND_SERVICE")
+                    (ErrorKind::Denied, "use a port above 1023, or grant CAP_NET_BIND_SERVICE")
                 }
                 _ => (
-                    Kind::System,
+                    ErrorKind::System,
                     "use an address of this machine (see `ip address`) and a \
                     free port (see `ss -ltnp`)",
                 ),
@@ -58,7 +58,7 @@ impl Acceptor {
         })?;
         let system = |error: std::io::Error| {
             let fix = "raise the limits on descriptors and threads (`ulimit -n`, `ulimit -u`)";
-            Error::new(Kind::System, call(), error, fix)
+            Error::new(ErrorKind::System, call(), error, fix)
         };
         let address = listener.local_addr().map_err(system)?;
         let context = HandshakeContext::new(config)?;

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::*;
-use crate::error::Kind;
+use crate::error::ErrorKind;
 use crate::session::answer::Answer;
 use crate::session::key::Secret;
 use crate::session::preface::Versions;
@@ -18,7 +18,7 @@ fn other_key() -> Credentials {
 fn a_caller_without_a_key_is_refused_with_a_fix() {
     let acceptor = open(config());
     let error = call(&acceptor, &Credentials::None).unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied);
+    assert_eq!(error.kind(), ErrorKind::Denied);
     let text = error.to_string();
     assert!(text.contains(&acceptor.address().to_string()), "{text}");
     assert!(text.contains("unauthenticated") && text.contains("configure the key"), "{text}");
@@ -30,7 +30,7 @@ fn a_caller_without_a_key_is_refused_with_a_fix() {
 fn an_unknown_key_and_a_wrong_secret_get_the_same_answer() {
     let acceptor = open(config());
     let unknown = call(&acceptor, &other_key()).unwrap_err();
-    assert_eq!(unknown.kind(), Kind::Denied);
+    assert_eq!(unknown.kind(), ErrorKind::Denied);
     assert!(unknown.to_string().contains("wrong_key"), "{unknown}");
     // The right id with another secret.
     let wrong = Ticket { id: key().id(), secret: Secret::new([1; 32]) };
@@ -63,7 +63,7 @@ fn a_ticket_works_once_and_has_an_identity() {
     let (initiator, responder) = pair(&acceptor, &ticket);
     assert_eq!((initiator.identity(), responder.identity()), ("ticket", "worker-7"));
     assert!(responder.is_encrypted());
-    assert_eq!(call(&acceptor, &ticket).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(call(&acceptor, &ticket).unwrap_err().kind(), ErrorKind::Denied);
     assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }
 
@@ -73,7 +73,7 @@ fn a_ticket_expires() {
     let keyring = config.keyring.clone();
     let acceptor = open(config);
     let expired = Credentials::Ticket(keyring.issue("late", Duration::ZERO).unwrap());
-    assert_eq!(call(&acceptor, &expired).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(call(&acceptor, &expired).unwrap_err().kind(), ErrorKind::Denied);
     assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
 }
 
@@ -125,7 +125,7 @@ fn the_check_gets_the_initiator_and_its_refusal_is_sent() {
     let acceptor = open(config);
     assert_eq!(pair(&acceptor, &with_key()).0.hello(), b"THE CLIENT");
     let error = call(&acceptor, &Credentials::None).unwrap_err();
-    assert_eq!(error.kind(), Kind::Denied);
+    assert_eq!(error.kind(), ErrorKind::Denied);
     let text = error.to_string();
     assert!(text.contains("(wrong_cluster): anonymous is of[31m another cluster: see"), "{text}");
     assert_eq!(refusals(&acceptor), [("refused", 1)]);
@@ -162,11 +162,11 @@ fn hellos_are_limited_at_both_ends() {
         assert_eq!(dial(32 << 10).unwrap().hello(), b"the listener");
         for more in [(32 << 10) + 1, 40_000, MAX_MESSAGE] {
             let error = dial(more).unwrap_err();
-            assert_eq!(error.kind(), Kind::Misuse);
+            assert_eq!(error.kind(), ErrorKind::Misuse);
             assert!(error.to_string().contains("oversized"), "{error}");
         }
         let error = dial(MAX_MESSAGE + 1).unwrap_err();
-        assert!(error.kind() == Kind::Misuse && !error.to_string().contains("oversized"));
+        assert!(error.kind() == ErrorKind::Misuse && !error.to_string().contains("oversized"));
     }
     assert_eq!(refusals(&acceptor), [("oversized", 6)]);
 }
@@ -177,7 +177,7 @@ fn sessions_are_limited_and_closed_ones_do_not_count() {
     let kept = [pair(&acceptor, &with_key()), pair(&acceptor, &with_key())];
     assert_eq!(acceptor.counts().alive(), 2);
     let error = call(&acceptor, &with_key()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Full);
+    assert_eq!(error.kind(), ErrorKind::Full);
     assert!(error.to_string().contains("too_many_sessions"), "{error}");
     assert_eq!(refusals(&acceptor), [("too_many_sessions", 1)]);
     let [first, _second] = kept;
@@ -202,29 +202,29 @@ fn version_mismatches_name_both_versions() {
     let mut refusal = Answer::refuse(Reason::WrongVersion, "you speak 1 to 1, I 7 to 9");
     refusal.versions = versions;
     let error = dial_server(&refusal.to_bytes());
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("(wrong_version): you speak 1 to 1, I 7 to 9"), "{error}");
     // One that chooses a version we did not offer.
     let confused = Answer { chosen: 7, versions, ..Answer::accept(1, Vec::new()) };
     let error = dial_server(&confused.to_bytes());
-    assert_eq!(error.kind(), Kind::Unsupported);
+    assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("version 7, this end supports 1 to 1"), "{error}");
 }
 
 #[test]
 fn other_servers_and_closed_connections_are_distinguished() {
     let error = dial_server(b"HTTP/1.1 400 Bad Request\r\n\r\n");
-    assert_eq!(error.kind(), Kind::Misuse);
+    assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(error.to_string().contains("another protocol"), "{error}");
     let error = dial_server(b"");
-    assert_eq!(error.kind(), Kind::Gone);
+    assert_eq!(error.kind(), ErrorKind::Gone);
     assert!(error.to_string().contains("before it answered"), "{error}");
     let error = dial_server(&Answer::accept(1, Vec::new()).to_bytes());
-    assert_eq!(error.kind(), Kind::Gone);
+    assert_eq!(error.kind(), ErrorKind::Gone);
     assert!(error.to_string().contains("before it answered our hello"), "{error}");
     let unknown = Answer { verdict: 200, ..Answer::refuse(Reason::Slow, "for a new reason") };
     let error = dial_server(&unknown.to_bytes());
-    assert_eq!(error.kind(), Kind::Denied);
+    assert_eq!(error.kind(), ErrorKind::Denied);
     assert!(error.to_string().contains("(code 200): for a new reason"), "{error}");
 }
 
@@ -252,12 +252,12 @@ fn missing_and_silent_listeners_are_gone() {
     let address = listener.local_addr().unwrap();
     let dial = |limit| dial(address, &with_key(), b"", &Config::default(), limit).unwrap_err();
     let silent = dial(Duration::from_millis(50));
-    assert_eq!(silent.kind(), Kind::Gone);
+    assert_eq!(silent.kind(), ErrorKind::Gone);
     assert!(silent.to_string().contains("did not finish the handshake in time"), "{silent}");
-    assert_eq!(dial(Duration::ZERO).kind(), Kind::Gone);
+    assert_eq!(dial(Duration::ZERO).kind(), ErrorKind::Gone);
     drop(listener);
     let missing = dial(LIMIT);
-    assert_eq!(missing.kind(), Kind::Gone);
+    assert_eq!(missing.kind(), ErrorKind::Gone);
     assert!(missing.to_string().contains(&format!("dial {address}")), "{missing}");
 }
 
@@ -265,7 +265,7 @@ fn missing_and_silent_listeners_are_gone() {
 fn an_acceptor_cannot_be_opened_twice_on_one_address() {
     let acceptor = open(config());
     let error = Acceptor::open(acceptor.address(), config()).unwrap_err();
-    assert_eq!(error.kind(), Kind::System);
+    assert_eq!(error.kind(), ErrorKind::System);
     assert!(error.to_string().contains(&acceptor.address().to_string()), "{error}");
 }
 

@@ -78,7 +78,7 @@ fn a_caller_with_a_key_cannot_be_downgraded_to_none() {
     };
     let outcome = handshake(&with_key(), lenient(), without, keep);
     let error = outcome.initiator.map(drop).unwrap_err();
-    assert_eq!(error.kind, crate::Kind::Denied);
+    assert_eq!(error.kind, crate::ErrorKind::Denied);
     assert!(error.why.contains("the handshake was changed in transit"), "{error:?}");
     assert!(outcome.responder.is_none());
 }
@@ -103,5 +103,5 @@ fn an_acceptor_without_the_key_is_detected() {
         Initiator::new(&Credentials::Key(impostor.clone()), b"", sent).unwrap();
     };
     let outcome = handshake(&with_key(), other, to_acceptor, keep);
-    assert_eq!(outcome.initiator.map(drop).unwrap_err().kind, crate::Kind::Denied);
+    assert_eq!(outcome.initiator.map(drop).unwrap_err().kind, crate::ErrorKind::Denied);
 }

@@ -1,7 +1,7 @@
 //! Operations that the peer or the lane refuses, and the effect on the lane.
 
 use super::*;
-use crate::{Kind, Slices, Work};
+use crate::{ErrorKind, Slices, Work};
 
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
@@ -142,7 +142,7 @@ fn regions_of_other_kinds_of_lanes_are_not_imported() {
     let mut bytes = pair.b.grant(&region(8, Rights::ALL)).unwrap().to_bytes();
     bytes[1] = 3;
     let error = pair.a.import(&crate::RemoteRegion::from_bytes(&bytes).unwrap()).unwrap_err();
-    assert_eq!(error.kind(), Kind::Misuse);
+    assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(error.to_string().contains("Tcp"), "{error}");
 }
 
@@ -166,13 +166,13 @@ fn invalid_offers_are_refused_with_a_reason() {
     let killed = unconnected("k", RAIL, Side::Accept);
     world.kill("k");
     for (offer, kind, why) in [
-        (vec![1, 2, 3], Kind::Misuse, "an offer of 3 bytes"),
-        (elsewhere.offer(), Kind::Misuse, "another world"),
-        (other_rail.offer(), Kind::Misuse, "this end is on rail0, the other on rail1"),
-        (same_side.offer(), Kind::Misuse, "both ends have the side Dial"),
-        (taken_offer, Kind::Misuse, "connected to a third"),
-        (gone, Kind::Gone, "the other end is gone"),
-        (killed.offer(), Kind::Gone, "the other end is gone"),
+        (vec![1, 2, 3], ErrorKind::Misuse, "an offer of 3 bytes"),
+        (elsewhere.offer(), ErrorKind::Misuse, "another world"),
+        (other_rail.offer(), ErrorKind::Misuse, "this end is on rail0, the other on rail1"),
+        (same_side.offer(), ErrorKind::Misuse, "both ends have the side Dial"),
+        (taken_offer, ErrorKind::Misuse, "connected to a third"),
+        (gone, ErrorKind::Gone, "the other end is gone"),
+        (killed.offer(), ErrorKind::Gone, "the other end is gone"),
     ] {
         let (found, text) = refused(&offer);
         assert!(found == kind && text.contains(why), "{found:?}: {text}");

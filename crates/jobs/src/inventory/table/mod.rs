@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use doctor::{CheckInput, Verdict, peer};
+use doctor::{CheckInput, Severity, peer};
 use facts::{FACTS, Fact};
 
 /// A comparison of hosts.
@@ -169,7 +169,7 @@ fn check_compatibility(hosts: &[(String, Result<CheckInput<'_>, String>)]) -> Ve
             continue;
         }
         let findings = peer::compare(ours, theirs).into_iter();
-        for finding in findings.filter(|finding| finding.verdict >= Verdict::Warning) {
+        for finding in findings.filter(|finding| finding.severity >= Severity::Warning) {
             let message = finding.summary;
             match found.iter_mut().find(|difference| difference.message == message) {
                 Some(known) if known.hosts.last() == Some(host) => {}

@@ -136,10 +136,10 @@ impl Committer {
         let mut written = HashMap::new();
         for write in writes {
             match write.kind {
-                WriteKind::Put { ref staged, .. }
-                    if staged.reservation().length() > CHUNK_BYTES as u64 =>
+                WriteKind::Put { ref reserved, .. }
+                    if reserved.reservation().length() > CHUNK_BYTES as u64 =>
                 {
-                    let owner = engine.store.allocate_version();
+                    let owner = engine.index.allocate_version();
                     self.long.push_back(LongWrite { write, owner, saved: 0 });
                 }
                 _ => checked.push(self.check(engine, write, None, &mut written)),
@@ -157,7 +157,7 @@ impl Committer {
         let started = Instant::now();
         let saved = self.save(engine, &checked, &chunks);
         match saved {
-            Err(error) if error.kind() == kv_disk::Kind::Damaged => {
+            Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                 self.save_one_by_one(engine, state, checked, &chunks)
             }
             saved => {
@@ -197,7 +197,7 @@ impl Committer {
                 continue;
             }
             match self.save(engine, std::slice::from_ref(&checked), &[]) {
-                Err(error) if error.kind() == kv_disk::Kind::Damaged => {
+                Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                     tracing::error!(%error, "write refused");
                     state.counts.damaged.fetch_add(1, Relaxed);
                     refused.insert(checked.write.key.clone());
@@ -302,19 +302,19 @@ impl Committer {
         let decision = match (&write.kind, current) {
             (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
             (WriteKind::Delete, Some(version)) => Decision::Delete { version },
-            (WriteKind::Put { staged, .. }, _) => {
+            (WriteKind::Put { reserved, .. }, _) => {
                 let location = match owner {
                     Some(owner) => ValueLocation::Chunks { owner },
                     None => {
                         let (from, length) =
-                            (self.bytes.len(), staged.reservation().length() as usize);
+                            (self.bytes.len(), reserved.reservation().length() as usize);
                         self.bytes.resize(from + length, 0);
-                        let ranges = staged.reservation().ranges();
+                        let ranges = reserved.reservation().ranges();
                         engine.copy_out(&ranges, 0, &mut self.bytes[from..]);
                         ValueLocation::Round { from, to: from + length }
                     }
                 };
-                let version = engine.store.allocate_version();
+                let version = engine.index.allocate_version();
                 Decision::Put { version, replaced: current.is_some(), location }
             }
         };
@@ -334,7 +334,7 @@ impl Committer {
 
     /// The version of a key: in memory, or else on the disk.
     fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
-        let hot = Key::new(key).ok().and_then(|key| engine.store.stat(key, engine.now()));
+        let hot = Key::new(key).ok().and_then(|key| engine.index.stat(key, engine.now()));
         if let Some(metadata) = hot {
             return Ok(Some(metadata.version));
         }
@@ -346,8 +346,8 @@ impl Committer {
     /// Copies the next chunks of the first long value.
     fn copy_chunks(&mut self, engine: &Engine) -> Vec<RoundChunk> {
         let Some(LongWrite { write, owner, saved }) = self.long.front() else { return Vec::new() };
-        let WriteKind::Put { staged, .. } = &write.kind else { return Vec::new() };
-        let (length, ranges) = (staged.reservation().length(), staged.reservation().ranges());
+        let WriteKind::Put { reserved, .. } = &write.kind else { return Vec::new() };
+        let (length, ranges) = (reserved.reservation().length(), reserved.reservation().ranges());
         let mut chunks = Vec::new();
         let mut offset = *saved;
         while offset < length && chunks.len() < MAX_ROUND_CHUNKS {
@@ -383,8 +383,8 @@ impl Committer {
 
 fn refusal(error: &kv_disk::Error) -> Status {
     match error.kind() {
-        kv_disk::Kind::Full => Status::DiskFull,
-        kv_disk::Kind::Damaged => Status::Damaged,
+        kv_disk::ErrorKind::Full => Status::DiskFull,
+        kv_disk::ErrorKind::Damaged => Status::Damaged,
         _ => Status::DiskFailed,
     }
 }
@@ -392,10 +392,10 @@ fn refusal(error: &kv_disk::Error) -> Status {
 impl Write {
     fn bytes(&self) -> usize {
         match &self.kind {
-            WriteKind::Put { staged, .. }
-                if staged.reservation().length() <= CHUNK_BYTES as u64 =>
+            WriteKind::Put { reserved, .. }
+                if reserved.reservation().length() <= CHUNK_BYTES as u64 =>
             {
-                staged.reservation().length() as usize
+                reserved.reservation().length() as usize
             }
             _ => 0,
         }
@@ -404,7 +404,7 @@ impl Write {
 
 impl LongWrite {
     fn is_complete(&self) -> bool {
-        matches!(&self.write.kind, WriteKind::Put { staged, .. } if staged.reservation().length() == self.saved)
+        matches!(&self.write.kind, WriteKind::Put { reserved, .. } if reserved.reservation().length() == self.saved)
     }
 }
 
@@ -429,13 +429,13 @@ impl CheckedWrite {
     fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
         let key = &self.write.key[..];
         match (&self.decision, &self.write.kind) {
-            (Decision::Put { version, location, .. }, WriteKind::Put { staged, ttl }) => {
+            (Decision::Put { version, location, .. }, WriteKind::Put { reserved, ttl }) => {
                 let body = match *location {
                     ValueLocation::Round { from, to } => Body::Inline(&bytes[from..to]),
                     ValueLocation::Chunks { owner } => Body::Chunks(owner),
                 };
                 let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
-                let (version, length) = (*version, staged.reservation().length());
+                let (version, length) = (*version, reserved.reservation().length());
                 Some(Change::Put { key, version, expires, length, body })
             }
             (Decision::Delete { .. }, _) => Some(Change::Delete { key }),
@@ -454,15 +454,15 @@ impl CheckedWrite {
         let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
         let now = engine.now();
         let answer = match (decision, kind) {
-            (Decision::Put { version, replaced, .. }, WriteKind::Put { staged, ttl }) => {
-                let (length, expires) = (staged.reservation().length(), engine.expiry(ttl, now));
+            (Decision::Put { version, replaced, .. }, WriteKind::Put { reserved, ttl }) => {
+                let (length, expires) = (reserved.reservation().length(), engine.expiry(ttl, now));
                 // If the index is full the value is only on the disk, and is loaded when it is read.
-                let _ = engine.store.commit_version(key, staged.take(), version, expires, now);
+                let _ = engine.index.commit_version(key, reserved.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
             (Decision::Delete { version }, _) => {
                 let always = kv_store::Condition::Always;
-                let _ = engine.store.delete(key, always, now);
+                let _ = engine.index.delete(key, always, now);
                 Answer { version, ..Answer::new(Status::Ok) }
             }
             (Decision::Answer(answer), _) => answer,

@@ -9,7 +9,7 @@ use kv_proto::wire::Status;
 use kv_store::{Key, ReserveError};
 
 use super::{Load, LoadKind, LoadResult, PersistenceState, next};
-use crate::engine::{Engine, PinnedValue, StagedValue};
+use crate::engine::{Engine, PinnedValue, ReservedValue};
 
 /// Serves loads until the queue ends.
 pub(super) fn run(
@@ -33,7 +33,7 @@ pub(super) fn run(
 
 fn failed(state: &PersistenceState, error: &kv_disk::Error) -> LoadResult {
     tracing::error!(%error, "cannot read a value from disk");
-    if error.kind() == kv_disk::Kind::Damaged {
+    if error.kind() == kv_disk::ErrorKind::Damaged {
         state.counts.damaged.fetch_add(1, Relaxed);
         return LoadResult::Failed(Status::Damaged);
     }
@@ -49,7 +49,7 @@ pub(super) fn value(
     name: &[u8],
 ) -> Result<LoadResult, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Value(None)) };
-    let pin = || engine.store.pin(key, engine.now());
+    let pin = || engine.index.pin(key, engine.now());
     let found =
         |pinned| LoadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))));
     for _ in 0..MAX_ATTEMPTS {
@@ -67,10 +67,10 @@ pub(super) fn value(
             if let Some(pinned) = pin() {
                 return Some(pinned);
             }
-            let (staged, metadata) = value?;
+            let (reserved, metadata) = value?;
             let (expires, now) = (engine.timestamp_of(metadata.expires), engine.now());
             let committed =
-                engine.store.commit_version(key, staged.take(), metadata.version, expires, now);
+                engine.index.commit_version(key, reserved.take(), metadata.version, expires, now);
             committed.ok().and_then(|_| pin())
         });
         let current = committed.is_some();
@@ -100,7 +100,7 @@ fn metadata(
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Metadata(None)) };
     loop {
         let saves = state.busy_keys.begin(name);
-        let hot = engine.store.stat(key, engine.now());
+        let hot = engine.index.stat(key, engine.now());
         let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
         if state.busy_keys.end(name, saves, || ()).is_some() {
             let cold = |metadata: Metadata| engine.metadata_of(&metadata);
@@ -112,7 +112,7 @@ fn metadata(
 /// Reserves memory in the pool for a value from the disk, and fills it.
 struct PoolSink<'e> {
     engine: &'e Arc<Engine>,
-    value: Option<(StagedValue, Metadata)>,
+    value: Option<(ReservedValue, Metadata)>,
     /// Why no memory could be reserved.
     refusal: Option<Status>,
 }
@@ -122,10 +122,10 @@ impl Sink for PoolSink<'_> {
         if self.engine.metadata_of(metadata).is_none() {
             return false;
         }
-        match self.engine.store.reserve(metadata.length, self.engine.now()) {
+        match self.engine.index.reserve(metadata.length, self.engine.now()) {
             Ok(reservation) => {
-                let staged = StagedValue::new(self.engine.clone(), reservation, None);
-                self.value = Some((staged, *metadata));
+                let reserved = ReservedValue::new(self.engine.clone(), reservation, None);
+                self.value = Some((reserved, *metadata));
             }
             Err(ReserveError::TooLong { .. }) => self.refusal = Some(Status::TooLong),
             Err(ReserveError::Full { .. }) => self.refusal = Some(Status::Full),
@@ -134,8 +134,8 @@ impl Sink for PoolSink<'_> {
     }
 
     fn bytes(&mut self, offset: u64, bytes: &[u8]) {
-        if let Some((staged, _)) = &self.value {
-            self.engine.fill(staged.reservation(), offset, bytes);
+        if let Some((reserved, _)) = &self.value {
+            self.engine.fill(reserved.reservation(), offset, bytes);
         }
     }
 }

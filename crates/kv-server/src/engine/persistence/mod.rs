@@ -22,7 +22,7 @@ use std::thread::JoinHandle;
 use kv_disk::{Disk, DiskWriter};
 use kv_proto::wire::{Answer, Status};
 
-use crate::engine::{Engine, PinnedValue, StagedValue};
+use crate::engine::{Engine, PinnedValue, ReservedValue};
 use crate::wakeup::Wakeup;
 use busy_keys::BusyKeys;
 pub use counts::PersistenceCounts;
@@ -61,7 +61,7 @@ pub(crate) struct Write {
 }
 
 pub(crate) enum WriteKind {
-    Put { staged: StagedValue, ttl: Option<u64> },
+    Put { reserved: ReservedValue, ttl: Option<u64> },
     Delete,
 }
 

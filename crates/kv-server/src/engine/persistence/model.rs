@@ -17,7 +17,7 @@ use kv_store::WhenFull;
 
 use super::committer::Committer;
 use super::{LoadResult, PersistenceState, Write, WriteKind, loader};
-use crate::engine::{Engine, Settings, StagedValue};
+use crate::engine::{Engine, Settings, ReservedValue};
 
 /// The content of the disk, which survives a crash.
 #[derive(Default, Clone)]
@@ -34,7 +34,7 @@ struct State {
     content: DiskContent,
     runs: u64,
     /// Faults of the next saves, and whether the changes reach the disk nevertheless.
-    faults: Vec<(kv_disk::Kind, bool)>,
+    faults: Vec<(kv_disk::ErrorKind, bool)>,
     /// Called in the middle of the next read.
     during_read: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -182,10 +182,10 @@ impl ModelTest {
                 true => WriteKind::Delete,
                 false => {
                     let length = if self.below(40) == 0 { CHUNK_BYTES + 1000 } else { 3000 };
-                    let Some(staged) = stage(&self.engine, &value(key, self.stamp, length)) else {
+                    let Some(reserved) = reserve(&self.engine, &value(key, self.stamp, length)) else {
                         continue;
                     };
-                    WriteKind::Put { staged, ttl: None }
+                    WriteKind::Put { reserved, ttl: None }
                 }
             };
             let received = answers.clone();
@@ -226,14 +226,14 @@ impl ModelTest {
                 (self.engine.clone(), self.state.clone(), self.committer.clone());
             self.stamp += 1;
             let stamp = self.stamp;
-            if let Some(staged) = stage(&engine, &value(key, stamp, 3000)) {
+            if let Some(reserved) = reserve(&engine, &value(key, stamp, 3000)) {
                 let answer = Arc::new(Mutex::new(None));
                 let received = answer.clone();
                 let done = Box::new(move |answer| {
                     *received.lock().unwrap() = Some(answer);
                     None
                 });
-                let kind = WriteKind::Put { staged, ttl: None };
+                let kind = WriteKind::Put { reserved, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), kind, condition, done };
                 let during_read =
@@ -253,7 +253,7 @@ impl ModelTest {
 
     fn check(&mut self, key: u8) {
         let value_pin =
-            match self.engine.store.pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now()) {
+            match self.engine.index.pin(kv_store::Key::new(&[key]).unwrap(), self.engine.now()) {
                 Some(pinned) => {
                     Some(Arc::new(crate::engine::PinnedValue::new(self.engine.clone(), pinned)))
                 }
@@ -305,7 +305,7 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Comm
         pages: fabric::Pages::Plain,
         when_full: WhenFull::Evict,
         max_value: None,
-        idle: Duration::from_secs(60),
+        idle_timeout: Duration::from_secs(60),
         max_in_flight: None,
         data_dir: None,
     };
@@ -316,7 +316,7 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Comm
         state.runs
     };
     (
-        Engine::for_run(&settings, access::Access::open(), None, run).unwrap(),
+        Engine::for_run(&settings, access::Access::allow_all(), None, run).unwrap(),
         Arc::default(),
         committer,
     )
@@ -330,10 +330,10 @@ fn value(key: u8, stamp: u64, length: usize) -> Vec<u8> {
     bytes
 }
 
-fn stage(engine: &Arc<Engine>, bytes: &[u8]) -> Option<StagedValue> {
+fn reserve(engine: &Arc<Engine>, bytes: &[u8]) -> Option<ReservedValue> {
     let reservation = engine.reserve(bytes.len() as u64).ok()?;
     engine.fill(&reservation, 0, bytes);
-    Some(StagedValue::new(engine.clone(), reservation, None))
+    Some(ReservedValue::new(engine.clone(), reservation, None))
 }
 
 fn run(seed: u64) {
@@ -344,7 +344,7 @@ fn run(seed: u64) {
             9..18 => test.read(),
             18 => {
                 let saved = test.below(2) == 0;
-                let (full, failed) = (kv_disk::Kind::Full, kv_disk::Kind::Failed);
+                let (full, failed) = (kv_disk::ErrorKind::Full, kv_disk::ErrorKind::Failed);
                 let fault = if test.below(2) == 0 { (full, false) } else { (failed, saved) };
                 test.disk.0.lock().unwrap().faults.push(fault);
             }

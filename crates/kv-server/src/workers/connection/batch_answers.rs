@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use fabric::{Slice, Window};
-use kv_proto::wire::{Answer, BatchHead, ControlBlock};
+use kv_proto::wire::{Answer, BatchHead, SlotBlock};
 use kv_store::Pin;
 
 use super::batch_limits::BatchLimits;
@@ -98,7 +98,7 @@ impl BatchAnswers {
     /// request.
     #[inline]
     pub(super) fn completion_flag(&self) -> Option<CompletionFlag> {
-        let at = self.head.at.wrapping_sub(ControlBlock::FLAG as u64);
+        let at = self.head.at.wrapping_sub(SlotBlock::FLAG as u64);
         self.completion_flag.map(|sequence| CompletionFlag { at, sequence })
     }
 
@@ -127,7 +127,7 @@ impl BatchAnswers {
     }
 
     /// Takes the pins of values that would have been read in place.
-    pub(crate) fn take_pinned_reads(&mut self) -> impl Iterator<Item = Pin> {
+    pub(crate) fn take_in_place_pins(&mut self) -> impl Iterator<Item = Pin> {
         self.in_place.pins.drain(..)
     }
 

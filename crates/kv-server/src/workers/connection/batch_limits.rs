@@ -32,7 +32,7 @@ impl BatchLimits {
 
     /// Claims bytes to be read from the client's memory, if the limit allows it; the first put of a batch is always
     /// allowed.
-    pub(super) fn claim_put_read(&mut self, length: u64) -> bool {
+    pub(super) fn claim_put_fetch(&mut self, length: u64) -> bool {
         let fits =
             self.transferred == 0 || self.transferred.saturating_add(length) <= MAX_TRANSFER_BYTES;
         self.transferred = self.transferred.saturating_add(if fits { length } else { 0 });

@@ -5,10 +5,10 @@ use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
 use super::batch_answers::BatchAnswers;
 use super::client::{Client, reaches};
-use super::closing::is_continuation;
+use super::draining::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
 use super::preloaded::Preloaded;
-use super::put_reads::{AnswerIndex, NextStep};
+use super::put_fetches::{AnswerIndex, NextStep};
 use super::serving::{PendingWork, Serving};
 use super::{Connection, MAX_BATCHES};
 use crate::workers::context::WorkerContext;
@@ -57,13 +57,13 @@ impl Connection {
         mut preloaded: Option<Preloaded>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if !self.renew_rights() {
+        if !self.renew_permissions() {
             return Ok(());
         }
         let Some(client) = self.peer.client() else { return Ok(()) };
         self.check_head(client, &batch.head)?;
-        if context.closing && !is_continuation(&batch, &client.session) {
-            self.reject(batch.head, completion_flag, context);
+        if context.draining && !is_continuation(&batch, &client.session) {
+            self.refuse(batch.head, completion_flag, context);
             return Ok(());
         }
         let in_place = batch.head.in_place
@@ -106,8 +106,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Rejects a batch, because the store is shutting down: none of its requests was or will be executed.
-    fn reject(
+    /// Refuses a batch, because the store is shutting down: none of its requests was or will be executed.
+    fn refuse(
         &mut self,
         head: BatchHead,
         completion_flag: Option<u64>,
@@ -116,7 +116,7 @@ impl Connection {
         let mut batch_answers = context.batch_answers();
         batch_answers.begin(head, completion_flag, false);
         batch_answers.answers.resize(head.count.into(), Answer::new(Status::Closing));
-        crate::engine::add(&context.engine.counts.rejected, 1);
+        crate::engine::add(&context.engine.counts.refused, 1);
         self.reply(batch_answers, context);
     }
 
@@ -131,7 +131,7 @@ impl Connection {
         let row = self.pending.insert(batch_answers, missing);
         let max_slices = self.link.caps().max_slices;
         for plan in pending.plans {
-            self.pending.put_reads.begin(row, plan, max_slices, &mut self.ops, context);
+            self.pending.put_fetches.begin(row, plan, max_slices, &mut self.ops, context);
         }
         for submission in pending.submissions {
             self.submit(row, submission, context);
@@ -150,13 +150,13 @@ impl Connection {
     }
 
     /// Handles the completion of a read of bytes that a client puts.
-    pub(super) fn put_read_completed(
+    pub(super) fn put_fetch_completed(
         &mut self,
         row: u32,
         completion: Completion,
         context: &mut WorkerContext,
     ) {
-        let completed = self.pending.put_reads.completed(row, completion, context);
+        let completed = self.pending.put_fetches.completed(row, completion, context);
         let (Some(completed), Some(session)) = (completed, self.peer.session()) else { return };
         let target = completed.target;
         match completed.finish(session, context) {
@@ -239,7 +239,7 @@ impl Connection {
             context.recycle_sent(batch_answers);
             return;
         }
-        let Some(slot) = context.fill_slot() else {
+        let Some(buffer) = context.fill_send_buffer() else {
             context.recycle(batch_answers);
             self.close("out of memory for an answer");
             return;
@@ -249,7 +249,7 @@ impl Connection {
         }
         let max_slices = self.link.caps().max_slices;
         let receive_buffer = client.receive_buffer();
-        self.replies.write(batch_answers, slot, receive_buffer, max_slices, &mut self.ops, context);
+        self.replies.write(batch_answers, buffer, receive_buffer, max_slices, &mut self.ops, context);
     }
 
     /// Handles the completion of a write of an answer.

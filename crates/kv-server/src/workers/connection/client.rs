@@ -21,8 +21,8 @@ pub(super) struct Client {
     /// Granted memory, except the receive buffer, which is region 0.
     regions: HashMap<u32, Window>,
     receive_buffer: Window,
-    /// Whether the receive buffer starts with a control block.
-    control_block: bool,
+    /// Whether the receive buffer starts with a slot block.
+    slot_block: bool,
     /// Whether it may read the pool.
     in_place: bool,
 }
@@ -33,7 +33,7 @@ impl Client {
         permissions: Permissions,
         share: Arc<Share>,
         receive_buffer: Window,
-        control_block: bool,
+        slot_block: bool,
         in_place: bool,
     ) -> Self {
         let (handles, regions) = (Handles::default(), HashMap::new());
@@ -44,7 +44,7 @@ impl Client {
             permissions,
             regions,
             receive_buffer,
-            control_block,
+            slot_block,
             in_place,
         }
     }
@@ -54,15 +54,15 @@ impl Client {
         &self.receive_buffer
     }
 
-    pub(super) fn has_control_block(&self) -> bool {
-        self.control_block
+    pub(super) fn has_slot_block(&self) -> bool {
+        self.slot_block
     }
 
     pub(super) fn may_read_pool(&self) -> bool {
         self.in_place
     }
 
-    /// Renews its rights if the rules were changed; `false`: its own rights are different.
+    /// Renews its permissions if the rules were changed; `false`: its own ones are different.
     #[inline]
     pub(super) fn renew(&mut self) -> bool {
         if !self.permissions.is_stale() {
@@ -85,17 +85,17 @@ impl Client {
         }
         let permissions = &self.permissions;
         let checked = match request {
-            Request::Get { key, .. } | Request::Stat { key } => permissions.read(key),
+            Request::Get { key, .. } | Request::Stat { key } => permissions.check_read(key),
             // A repeated write that was executed before does not count again.
             Request::Put { key, sequence, .. } | Request::Delete { key, sequence, .. }
                 if self.session.has_write(*sequence) =>
             {
-                permissions.finish(key)
+                permissions.check_write_scope(key)
             }
-            Request::Put { key, .. } | Request::Delete { key, .. } => permissions.write(key),
-            Request::Begin { .. } => permissions.begin(),
-            Request::Commit { key, .. } => permissions.finish(key),
-            Request::List { prefix, .. } => permissions.list(prefix),
+            Request::Put { key, .. } | Request::Delete { key, .. } => permissions.check_write(key),
+            Request::Begin { .. } => permissions.check_begin(),
+            Request::Commit { key, .. } => permissions.check_write_scope(key),
+            Request::List { prefix, .. } => permissions.check_list(prefix),
             Request::Read { .. } | Request::Chunk { .. } | Request::Close { .. } => Ok(()),
         };
         checked.map_err(|refused| match refused {

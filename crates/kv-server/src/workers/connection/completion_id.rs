@@ -1,6 +1,6 @@
 //! The ids of operations: numbers by which completions are assigned to their purpose.
 //!
-//! The high byte is the kind. Below it is a row or a buffer index, or, for the control block, the operation in the
+//! The high byte is the kind. Below it is a row or a buffer index, or, for the slot block, the operation in the
 //! next byte and a slot's sequence in the remaining 48 bits.
 
 /// Which part of a connection an operation belongs to.
@@ -10,22 +10,22 @@ pub(super) enum CompletionId {
     Receive(u32),
     /// A write of the reply in this row.
     Reply(u32),
-    /// A read of put data, for the put read in this row.
-    PutRead(u32),
+    /// A read of put data, for the fetch in this row.
+    PutFetch(u32),
     /// The control message in this row.
     ControlMessage(u32),
-    /// An operation on the control block.
-    ControlBlock(ControlBlockOp),
+    /// An operation on the slot block.
+    SlotBlock(SlotBlockOp),
 }
 
-/// An operation on a control block.
+/// An operation on a slot block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ControlBlockOp {
+pub(super) enum SlotBlockOp {
     /// Reads the client's cache line.
     Line,
     /// The same, for the last time.
     LastLine,
-    /// Writes whether the control block is polled.
+    /// Writes whether the slot block is polled.
     State,
     /// Wakes a sleeping client.
     Wake,
@@ -37,16 +37,16 @@ impl CompletionId {
     #[inline]
     pub(super) fn encode(self) -> u64 {
         match self {
-            CompletionId::Receive(place) => RECEIVE | u64::from(place),
+            CompletionId::Receive(buffer) => RECEIVE | u64::from(buffer),
             CompletionId::Reply(row) => REPLY | u64::from(row),
-            CompletionId::PutRead(row) => PUT_READ | u64::from(row),
+            CompletionId::PutFetch(row) => PUT_FETCH | u64::from(row),
             CompletionId::ControlMessage(row) => CONTROL_MESSAGE | u64::from(row),
-            CompletionId::ControlBlock(ControlBlockOp::Line) => CONTROL_BLOCK | LINE,
-            CompletionId::ControlBlock(ControlBlockOp::LastLine) => CONTROL_BLOCK | LAST_LINE,
-            CompletionId::ControlBlock(ControlBlockOp::State) => CONTROL_BLOCK | STATE,
-            CompletionId::ControlBlock(ControlBlockOp::Wake) => CONTROL_BLOCK | WAKE,
-            CompletionId::ControlBlock(ControlBlockOp::Slot(sequence)) => {
-                CONTROL_BLOCK | SLOT | sequence & SEQUENCE
+            CompletionId::SlotBlock(SlotBlockOp::Line) => SLOT_BLOCK | LINE,
+            CompletionId::SlotBlock(SlotBlockOp::LastLine) => SLOT_BLOCK | LAST_LINE,
+            CompletionId::SlotBlock(SlotBlockOp::State) => SLOT_BLOCK | STATE,
+            CompletionId::SlotBlock(SlotBlockOp::Wake) => SLOT_BLOCK | WAKE,
+            CompletionId::SlotBlock(SlotBlockOp::Slot(sequence)) => {
+                SLOT_BLOCK | SLOT | sequence & SEQUENCE
             }
         }
     }
@@ -58,14 +58,14 @@ impl CompletionId {
         Some(match id & KIND {
             RECEIVE => CompletionId::Receive(row),
             REPLY => CompletionId::Reply(row),
-            PUT_READ => CompletionId::PutRead(row),
+            PUT_FETCH => CompletionId::PutFetch(row),
             CONTROL_MESSAGE => CompletionId::ControlMessage(row),
-            CONTROL_BLOCK => CompletionId::ControlBlock(match id & OPERATION {
-                LINE => ControlBlockOp::Line,
-                LAST_LINE => ControlBlockOp::LastLine,
-                STATE => ControlBlockOp::State,
-                WAKE => ControlBlockOp::Wake,
-                SLOT => ControlBlockOp::Slot(id & SEQUENCE),
+            SLOT_BLOCK => CompletionId::SlotBlock(match id & OPERATION {
+                LINE => SlotBlockOp::Line,
+                LAST_LINE => SlotBlockOp::LastLine,
+                STATE => SlotBlockOp::State,
+                WAKE => SlotBlockOp::Wake,
+                SLOT => SlotBlockOp::Slot(id & SEQUENCE),
                 _ => return None,
             }),
             _ => return None,
@@ -76,9 +76,9 @@ impl CompletionId {
 const KIND: u64 = 0xff << 56;
 const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
-const PUT_READ: u64 = 3 << 56;
+const PUT_FETCH: u64 = 3 << 56;
 const CONTROL_MESSAGE: u64 = 4 << 56;
-const CONTROL_BLOCK: u64 = 5 << 56;
+const SLOT_BLOCK: u64 = 5 << 56;
 
 const OPERATION: u64 = 0xff << 48;
 const LINE: u64 = 1 << 48;
@@ -95,35 +95,35 @@ mod tests {
     #[test]
     fn ids_are_parsed_as_encoded() {
         let operations = [
-            ControlBlockOp::Line,
-            ControlBlockOp::LastLine,
-            ControlBlockOp::State,
-            ControlBlockOp::Wake,
+            SlotBlockOp::Line,
+            SlotBlockOp::LastLine,
+            SlotBlockOp::State,
+            SlotBlockOp::Wake,
         ];
-        let slots = [0, 1, SEQUENCE].map(ControlBlockOp::Slot);
+        let slots = [0, 1, SEQUENCE].map(SlotBlockOp::Slot);
         let rows = [0, 7, u32::MAX].into_iter().flat_map(|row| {
             [
                 CompletionId::Receive,
                 CompletionId::Reply,
-                CompletionId::PutRead,
+                CompletionId::PutFetch,
                 CompletionId::ControlMessage,
             ]
             .map(|kind| kind(row))
         });
-        for id in rows.chain(operations.into_iter().chain(slots).map(CompletionId::ControlBlock)) {
+        for id in rows.chain(operations.into_iter().chain(slots).map(CompletionId::SlotBlock)) {
             assert_eq!(CompletionId::parse(id.encode()), Some(id));
         }
         assert_eq!(
             CompletionId::parse(
-                CompletionId::ControlBlock(ControlBlockOp::Slot(1 << 48 | 3)).encode()
+                CompletionId::SlotBlock(SlotBlockOp::Slot(1 << 48 | 3)).encode()
             ),
-            { Some(CompletionId::ControlBlock(ControlBlockOp::Slot(3))) }
+            { Some(CompletionId::SlotBlock(SlotBlockOp::Slot(3))) }
         );
     }
 
     #[test]
     fn invalid_ids_are_refused() {
-        for number in [0, 6 << 56, CONTROL_BLOCK, CONTROL_BLOCK | 6 << 48] {
+        for number in [0, 6 << 56, SLOT_BLOCK, SLOT_BLOCK | 6 << 48] {
             assert_eq!(CompletionId::parse(number), None);
         }
     }

@@ -1,6 +1,6 @@
 //! Messages to a peer that are not answers: the hello, and the echoes of the measuring service.
 //!
-//! Each is sent from a slot of the worker's send buffers, which is released on completion.
+//! Each is sent from one of the worker's send buffers, which is released on completion.
 
 use std::collections::VecDeque;
 
@@ -9,11 +9,11 @@ use fabric::Op;
 use super::completion_id::CompletionId;
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
-use crate::workers::send_buffers::Slot;
+use crate::workers::send_buffers::SendBuffer;
 
 #[derive(Default)]
 pub(super) struct ControlMessages {
-    in_flight: Slab<Slot>,
+    in_flight: Slab<SendBuffer>,
 }
 
 impl ControlMessages {
@@ -28,17 +28,17 @@ impl ControlMessages {
         if self.in_flight.len() >= MAX_IN_FLIGHT {
             return Err("the peer does not receive its messages");
         }
-        let slot = context.send_buffers.write(message).ok_or("out of memory for a message")?;
-        let bytes = context.send_buffers.slice(&slot, 0, message.len());
-        let row = self.in_flight.insert(slot);
+        let buffer = context.send_buffers.write(message).ok_or("out of memory for a message")?;
+        let bytes = context.send_buffers.slice(&buffer, 0, message.len());
+        let row = self.in_flight.insert(buffer);
         ops.push_back(Op::send(CompletionId::ControlMessage(row).encode(), bytes));
         Ok(())
     }
 
     /// Handles the completion of a message, sent or failed.
     pub(super) fn completed(&mut self, row: u32, context: &mut WorkerContext) {
-        if let Some(slot) = self.in_flight.remove(row) {
-            context.send_buffers.release(slot);
+        if let Some(buffer) = self.in_flight.remove(row) {
+            context.send_buffers.release(buffer);
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crate::engine::{PinnedValue, StagedValue};
+use crate::engine::{PinnedValue, ReservedValue};
 
 /// Read handles and staged values, by number.
 #[derive(Default)]
@@ -20,19 +20,19 @@ struct Handle {
 
 enum HandleKind {
     Read(Arc<PinnedValue>),
-    Staging(Arc<Staging>),
+    StagedValue(Arc<StagedValue>),
 }
 
 /// A value that comes in chunks.
-pub(super) struct Staging {
-    pub(super) staged: StagedValue,
+pub(super) struct StagedValue {
+    pub(super) reserved: ReservedValue,
     /// The ranges received, disjoint and not adjacent. Shared with chunks in flight, which have clones of the `Arc`.
     covered: std::sync::Mutex<Vec<(u64, u64)>>,
 }
 
-impl Staging {
-    pub(super) fn new(staged: StagedValue) -> Self {
-        Staging { staged, covered: Default::default() }
+impl StagedValue {
+    pub(super) fn new(reserved: ReservedValue) -> Self {
+        StagedValue { reserved, covered: Default::default() }
     }
 
     /// Records a received chunk.
@@ -58,7 +58,7 @@ impl Staging {
     /// Whether all bytes were received.
     pub(super) fn is_complete(&self) -> bool {
         let covered = self.covered.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let length = self.staged.reservation().length();
+        let length = self.reserved.reservation().length();
         length == 0 || *covered == [(0, length)]
     }
 }
@@ -69,8 +69,8 @@ impl Handles {
         self.insert(HandleKind::Read(value), now)
     }
 
-    pub(super) fn stage(&mut self, staging: Staging, now: Instant) -> Option<u64> {
-        self.insert(HandleKind::Staging(Arc::new(staging)), now)
+    pub(super) fn stage(&mut self, staged: StagedValue, now: Instant) -> Option<u64> {
+        self.insert(HandleKind::StagedValue(Arc::new(staged)), now)
     }
 
     fn insert(&mut self, kind: HandleKind, now: Instant) -> Option<u64> {
@@ -95,31 +95,31 @@ impl Handles {
         handle.used = now;
         match &handle.kind {
             HandleKind::Read(value) => Some(value.clone()),
-            HandleKind::Staging(_) => None,
+            HandleKind::StagedValue(_) => None,
         }
     }
 
-    pub(super) fn staging(&mut self, handle: u64, now: Instant) -> Option<Arc<Staging>> {
+    pub(super) fn staged(&mut self, handle: u64, now: Instant) -> Option<Arc<StagedValue>> {
         let handle = self.open.get_mut(&handle)?;
         handle.used = now;
         match &handle.kind {
-            HandleKind::Staging(staging) => Some(staging.clone()),
+            HandleKind::StagedValue(staged) => Some(staged.clone()),
             HandleKind::Read(_) => None,
         }
     }
 
     /// Removes a staged value, if it is complete and no chunk is in flight; `Err`: not yet.
-    pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<StagedValue, ()>> {
+    pub(super) fn take_complete(&mut self, handle: u64) -> Option<Result<ReservedValue, ()>> {
         let open = self.open.remove(&handle)?;
-        let Handle { used, kind: HandleKind::Staging(staging) } = open else {
+        let Handle { used, kind: HandleKind::StagedValue(staged) } = open else {
             self.open.insert(handle, open);
             return None;
         };
-        let is_complete = staging.is_complete();
-        match Arc::try_unwrap(staging) {
-            Ok(staging) if is_complete => Some(Ok(staging.staged)),
-            Ok(staging) => self.put_back(handle, used, Arc::new(staging)),
-            Err(staging) => self.put_back(handle, used, staging),
+        let is_complete = staged.is_complete();
+        match Arc::try_unwrap(staged) {
+            Ok(staged) if is_complete => Some(Ok(staged.reserved)),
+            Ok(staged) => self.put_back(handle, used, Arc::new(staged)),
+            Err(staged) => self.put_back(handle, used, staged),
         }
     }
 
@@ -127,9 +127,9 @@ impl Handles {
         &mut self,
         handle: u64,
         used: Instant,
-        staging: Arc<Staging>,
-    ) -> Option<Result<StagedValue, ()>> {
-        self.open.insert(handle, Handle { used, kind: HandleKind::Staging(staging) });
+        staged: Arc<StagedValue>,
+    ) -> Option<Result<ReservedValue, ()>> {
+        self.open.insert(handle, Handle { used, kind: HandleKind::StagedValue(staged) });
         Some(Err(()))
     }
 
@@ -137,10 +137,10 @@ impl Handles {
         self.open.remove(&handle).is_some()
     }
 
-    /// Closes handles that were not used for `idle`; returns their number.
-    pub(super) fn close_idle(&mut self, now: Instant, idle: Duration) -> usize {
+    /// Closes handles that were not used for `idle_timeout`; returns their number.
+    pub(super) fn close_idle(&mut self, now: Instant, idle_timeout: Duration) -> usize {
         let before = self.open.len();
-        self.open.retain(|_, handle| now.saturating_duration_since(handle.used) < idle);
+        self.open.retain(|_, handle| now.saturating_duration_since(handle.used) < idle_timeout);
         before - self.open.len()
     }
 }

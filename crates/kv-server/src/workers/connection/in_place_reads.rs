@@ -1,4 +1,4 @@
-//! Values that a client on this host reads in place. In its control block it publishes up to which batch it
+//! Values that a client on this host reads in place. In its slot block it publishes up to which batch it
 //! has consumed the answers.
 //!
 //! An in-place read keeps its values pinned until the client has consumed its batch, or until its link is destroyed,
@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
 use fabric::{Lane, Window};
-use kv_proto::wire::ControlBlock;
+use kv_proto::wire::SlotBlock;
 use kv_store::Pin;
 
 use super::batch_answers::BatchAnswers;
@@ -67,7 +67,7 @@ impl InPlaceReads {
         if batch_answers.in_place.pins.is_empty() {
             return;
         }
-        context.with_pinned_reads += usize::from(self.reads.is_empty());
+        context.with_in_place_reads += usize::from(self.reads.is_empty());
         let spare = self.spare.pop().unwrap_or_default();
         let pins = std::mem::replace(&mut batch_answers.in_place.pins, spare);
         let bytes = batch_answers.in_place.bytes;
@@ -84,18 +84,18 @@ impl InPlaceReads {
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.read_mapped(receive_buffer, ControlBlock::CONSUMED as u64, &area.consumed())
+            && link.read_mapped(receive_buffer, SlotBlock::CONSUMED as u64, &area.consumed())
         {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);
             self.unpin(area.read_consumed());
-            context.with_pinned_reads -= usize::from(self.reads.is_empty());
+            context.with_in_place_reads -= usize::from(self.reads.is_empty());
         }
     }
 
     /// Detaches them from the worker: they are released when the link is destroyed.
     pub(super) fn detach(self, context: &mut WorkerContext) -> Self {
-        context.with_pinned_reads -= usize::from(!self.reads.is_empty());
+        context.with_in_place_reads -= usize::from(!self.reads.is_empty());
         self
     }
 
@@ -104,7 +104,7 @@ impl InPlaceReads {
         while self.reads.front().is_some_and(|read| read.sequence <= consumed) {
             let Some(mut read) = self.reads.pop_front() else { return };
             self.bytes -= read.bytes;
-            read.pins.drain(..).for_each(|pin| self.engine.store.unpin(pin));
+            read.pins.drain(..).for_each(|pin| self.engine.index.unpin(pin));
             self.spare.push(read.pins);
         }
     }

@@ -29,7 +29,7 @@ impl Measure {
         self.hello.clone()
     }
 
-    /// Renews its rights if the rules were changed; an error if its own rights are different.
+    /// Renews its permissions if the rules were changed; an error if its own ones are different.
     pub(super) fn renew(&mut self) -> Result<(), &'static str> {
         if self.permissions.is_stale() {
             self.permissions =

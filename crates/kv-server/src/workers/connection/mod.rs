@@ -6,8 +6,8 @@
 //! - [`Peer`]: the peer and its role: a [`Client`] of the store, or of the measuring service (`measure.rs`)
 //! - [`Receives`]: the receives for its messages
 //! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
-//! - [`Pending`]: batches that wait for bytes of the client (`put_reads.rs`), or for the disk (`disk_requests.rs`)
-//! - [`ControlBlockPoller`]: the control block, by which a client on this host sends requests without messages
+//! - [`Pending`]: batches that wait for bytes of the client (`put_fetches.rs`), or for the disk (`disk_requests.rs`)
+//! - [`SlotPoller`]: the slot block, by which a client on this host sends requests without messages
 //! - [`InPlaceReads`]: values that it reads in place
 //!
 //! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
@@ -18,9 +18,9 @@ mod batch_answers;
 mod batch_limits;
 mod batches;
 mod client;
-mod closing;
+mod draining;
 mod completion_id;
-mod control_block_poller;
+mod slot_poller;
 mod control_messages;
 mod disk_requests;
 mod handles;
@@ -30,7 +30,7 @@ mod peer;
 mod pending;
 mod placement;
 mod preloaded;
-mod put_reads;
+mod put_fetches;
 mod read;
 mod receives;
 mod replies;
@@ -49,7 +49,7 @@ use crate::workers::context::WorkerContext;
 pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use completion_id::CompletionId;
-use control_block_poller::ControlBlockPoller;
+use slot_poller::SlotPoller;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
 pub(crate) use in_place_reads::InPlaceReads;
@@ -68,7 +68,7 @@ pub(crate) struct Connection {
     replies: Replies,
     pending: Pending,
     control_messages: ControlMessages,
-    poller: ControlBlockPoller,
+    poller: SlotPoller,
     in_place_reads: InPlaceReads,
     /// Its row among the worker's connections, by which notifications from the disk are addressed.
     pub(crate) row: u32,
@@ -85,17 +85,17 @@ impl Connection {
             replies: Replies::default(),
             pending: Pending::default(),
             control_messages: ControlMessages::default(),
-            poller: ControlBlockPoller::default(),
+            poller: SlotPoller::default(),
             in_place_reads: InPlaceReads::new(context.engine.clone()),
             row: 0,
         })
     }
 
-    /// Does all pending work; returns whether there was any. Reading a control block does not count, unless a batch was
+    /// Does all pending work; returns whether there was any. Reading a slot block does not count, unless a batch was
     /// announced there.
     pub(crate) fn step(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
         let completed = self.poll(context, done);
-        self.send_deferred(context); // completions have freed slots for them
+        self.send_deferred(context); // completions have freed buffers for them
         let announced = self.check_slots(context);
         self.post(); // all of the above together
         completed | announced
@@ -104,7 +104,7 @@ impl Connection {
     /// Handles completions; returns whether there was work.
     #[inline]
     fn poll(&mut self, context: &mut WorkerContext, done: &mut Vec<Completion>) -> bool {
-        // While a control block is polled and nothing is in flight, the link is polled less often.
+        // While a slot block is polled and nothing is in flight, the link is polled less often.
         if self.poller.may_skip_poll() && self.is_idle() {
             return false;
         }
@@ -136,7 +136,7 @@ impl Connection {
     fn is_idle(&self) -> bool {
         self.ops.is_empty()
             && self.replies.is_idle()
-            && self.pending.put_reads.is_empty()
+            && self.pending.put_fetches.is_empty()
             && self.control_messages.is_empty()
     }
 
@@ -168,10 +168,10 @@ impl Connection {
         Some(if self.replies.has_values() { CLOSE_AFTER_SENDING } else { CLOSE_AFTER_QUIET })
     }
 
-    /// Renews the peer's rights if the rules were changed; if its own rights are different, closes the connection, so
-    /// that nothing with the old rights is left, and returns `false`.
+    /// Renews the peer's permissions if the rules were changed; if its own ones are different, closes the connection, so
+    /// that nothing with the old permissions is left, and returns `false`.
     #[inline]
-    pub(crate) fn renew_rights(&mut self) -> bool {
+    pub(crate) fn renew_permissions(&mut self) -> bool {
         if self.peer.client_mut().is_none_or(Client::renew) {
             return true;
         }
@@ -209,12 +209,12 @@ impl Connection {
     /// Releases reads that the client has finished, closes idle handles, and closes a connection without hello.
     pub(crate) fn expire(&mut self, now: Instant, context: &mut WorkerContext) {
         self.release_reads(context);
-        let idle = context.engine.idle();
+        let idle_timeout = context.engine.idle_timeout();
         if let Some(client) = self.peer.client_mut() {
-            let idle_closed = client.handles.close_idle(now, idle);
+            let idle_closed = client.handles.close_idle(now, idle_timeout);
             crate::engine::add(&context.engine.counts.idle_closed, idle_closed as u64);
         }
-        if self.peer.is_overdue(now, idle) {
+        if self.peer.is_overdue(now, idle_timeout) {
             self.close("no hello in time");
         }
     }
@@ -223,25 +223,25 @@ impl Connection {
     fn complete(&mut self, completion: Completion, context: &mut WorkerContext) -> bool {
         let Some(id) = CompletionId::parse(completion.op_id) else { return false };
         match id {
-            CompletionId::ControlBlock(op) => {
-                return self.control_block_completed(op, &completion, context);
+            CompletionId::SlotBlock(op) => {
+                return self.slot_block_completed(op, &completion, context);
             }
-            CompletionId::Receive(place) => self.received(place, &completion, context),
+            CompletionId::Receive(buffer) => self.received(buffer, &completion, context),
             CompletionId::Reply(row) => self.replied(row, completion, context),
-            CompletionId::PutRead(row) => self.put_read_completed(row, completion, context),
+            CompletionId::PutFetch(row) => self.put_fetch_completed(row, completion, context),
             CompletionId::ControlMessage(row) => self.control_messages.completed(row, context),
         }
         true
     }
 
-    fn received(&mut self, place: u32, completion: &Completion, context: &mut WorkerContext) {
+    fn received(&mut self, buffer: u32, completion: &Completion, context: &mut WorkerContext) {
         self.receives.completed();
         match completion.outcome {
             Ok(Done::Received { length, imm: None }) => {
                 let mut message = std::mem::take(&mut context.message);
                 message.resize(length, 0);
                 // Copied before it is parsed: over shared memory the client can still change it.
-                self.receives.area().read(place as usize, &mut message);
+                self.receives.area().read(buffer as usize, &mut message);
                 let handled = self.handle_message(&message, context);
                 context.message = message;
                 self.close_on_error(handled, context);
@@ -252,7 +252,7 @@ impl Connection {
             }
             Err(_) => return,
         }
-        self.receives.queue(place);
+        self.receives.queue(buffer);
     }
 
     fn handle_message(

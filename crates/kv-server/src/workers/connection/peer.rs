@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use access::Permissions;
 use fabric::Lane;
 use fabric::link::Link;
-use kv_proto::wire::{ClientHello, ControlBlock, Limits, ServerHello};
+use kv_proto::wire::{ClientHello, SlotBlock, Limits, ServerHello};
 
 use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::client::{Client, MAX_REGIONS, import};
@@ -84,9 +84,9 @@ impl Peer {
         matches!(self.state, State::Closed)
     }
 
-    /// Whether its hello has been missing for longer than `idle`.
-    pub(super) fn is_overdue(&self, now: Instant, idle: Duration) -> bool {
-        matches!(self.state, State::New) && now.saturating_duration_since(self.since) > idle
+    /// Whether its hello has been missing for longer than `idle_timeout`.
+    pub(super) fn is_overdue(&self, now: Instant, idle_timeout: Duration) -> bool {
+        matches!(self.state, State::New) && now.saturating_duration_since(self.since) > idle_timeout
     }
 
     /// Closes its handles. Its session is kept for a while.
@@ -121,10 +121,10 @@ impl Peer {
                 self.state = State::Measured(Box::new(measure));
                 Ok(hello)
             }
-            ClientHello::Store { session, receive_buffer, control_block } => {
+            ClientHello::Store { session, receive_buffer, slot_block } => {
                 let receive_buffer = import(link, &receive_buffer)?;
-                if control_block && receive_buffer.len() < ControlBlock::LENGTH as u64 {
-                    return Err("the receive buffer is too small for a control block");
+                if slot_block && receive_buffer.len() < SlotBlock::LENGTH as u64 {
+                    return Err("the receive buffer is too small for a slot block");
                 }
                 let engine = &context.engine;
                 let permissions = self.admit(link, context)?;
@@ -132,7 +132,7 @@ impl Peer {
                     engine.sessions.enter(session, &self.identity).ok_or("too many sessions")?;
                 // With the pool mapped it could read all values.
                 let near =
-                    control_block && permissions.reads_everything() && link.uses_shared_memory();
+                    slot_block && permissions.reads_everything() && link.uses_shared_memory();
                 let pool = near.then(|| link.grant(&context.readable_pool)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
                 let in_place = pool.is_some();
@@ -146,7 +146,7 @@ impl Peer {
                     permissions,
                     share,
                     receive_buffer,
-                    control_block,
+                    slot_block,
                     in_place,
                 );
                 self.state = State::Client(Box::new(client));

@@ -1,19 +1,19 @@
 //! Batches with missing answers, which wait for bytes of the client, or for the disk.
 //!
-//! Each missing answer corresponds to one put read, or one write to the disk.
+//! Each missing answer corresponds to one fetch of put data, or one write to the disk.
 
 use kv_proto::wire::Answer;
 
 use super::batch_answers::BatchAnswers;
 use super::disk_requests::DiskRequests;
-use super::put_reads::{AnswerIndex, PutReads};
+use super::put_fetches::{AnswerIndex, PutFetches};
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
 
 #[derive(Default)]
 pub(super) struct Pending {
     batches: Slab<BatchAnswers>,
-    pub(super) put_reads: PutReads,
+    pub(super) put_fetches: PutFetches,
     pub(super) disk: DiskRequests,
 }
 
@@ -25,7 +25,7 @@ impl Pending {
 
     /// Whether nothing is pending.
     pub(super) fn is_empty(&self) -> bool {
-        self.batches.len() + self.put_reads.len() + self.disk.outstanding() == 0
+        self.batches.len() + self.put_fetches.len() + self.disk.outstanding() == 0
     }
 
     /// Adds a batch with this number of missing answers.

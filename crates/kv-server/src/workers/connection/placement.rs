@@ -8,7 +8,7 @@ use super::answer_handle::AnswerHandle;
 use super::batch_answers::Payload;
 use super::serving::Serving;
 use crate::engine::subranges;
-use crate::workers::send_buffers::MAX_SLOT_BYTES;
+use crate::workers::send_buffers::MAX_SEND_BUFFER_BYTES;
 
 /// The requested bytes of a value, and their destination.
 pub(super) struct ReadRange {
@@ -95,7 +95,7 @@ impl Serving<'_> {
             return Placement::Region { region, at };
         }
         if wanted as usize <= MAX_COPIED_BYTES
-            && self.batch_answers.encoded_len() + MAX_COPIED_BYTES <= MAX_SLOT_BYTES / 2
+            && self.batch_answers.encoded_len() + MAX_COPIED_BYTES <= MAX_SEND_BUFFER_BYTES / 2
         {
             return Placement::Copied;
         }

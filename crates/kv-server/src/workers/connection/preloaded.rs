@@ -86,7 +86,7 @@ fn look_up<'k>(
     match *request {
         Request::Get { key: name, .. } => {
             let Ok(key) = Key::new(name) else { return Lookup::Nothing };
-            match engine.store.pin(key, now) {
+            match engine.index.pin(key, now) {
                 Some(pinned) => Lookup::InMemory(LoadResult::Value(Some(Arc::new(
                     PinnedValue::new(engine.clone(), pinned),
                 )))),
@@ -95,7 +95,7 @@ fn look_up<'k>(
         }
         Request::Stat { key: name } => {
             let Ok(key) = Key::new(name) else { return Lookup::Nothing };
-            match engine.store.stat(key, now) {
+            match engine.index.stat(key, now) {
                 Some(metadata) => Lookup::InMemory(LoadResult::Metadata(Some(metadata))),
                 None => Lookup::Load(name, LoadKind::Metadata),
             }

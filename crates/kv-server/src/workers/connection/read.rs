@@ -12,7 +12,7 @@ use super::placement::{PinUntil, ReadRange};
 use super::serving::Serving;
 use crate::engine::persistence::LoadResult;
 use crate::engine::{Engine, PinnedValue};
-use crate::workers::send_buffers::MAX_SLOT_BYTES;
+use crate::workers::send_buffers::MAX_SEND_BUFFER_BYTES;
 
 /// A pinned value.
 enum Found {
@@ -42,7 +42,7 @@ impl Found {
 impl Serving<'_> {
     #[inline]
     pub(super) fn get(&mut self, key: Key<'_>, mut range: ReadRange, keep: bool) -> Answer {
-        let found = match self.context.engine.store.pin(key, self.now) {
+        let found = match self.context.engine.index.pin(key, self.now) {
             Some(pinned) => Found::Pinned(pinned),
             None => match self.loaded_value() {
                 Ok(value) => {
@@ -67,7 +67,7 @@ impl Serving<'_> {
         }
         match (found, placed) {
             (Found::Loaded(value), _) => self.batch_answers.holds.push(ValueHold::Value(value)),
-            (Found::Pinned(value), PinUntil::Copied) => self.context.engine.store.unpin(value.pin),
+            (Found::Pinned(value), PinUntil::Copied) => self.context.engine.index.unpin(value.pin),
             (Found::Pinned(value), PinUntil::InPlace) => {
                 self.batch_answers.in_place.pins.push(value.pin)
             }
@@ -107,7 +107,7 @@ impl Serving<'_> {
     }
 
     pub(super) fn stat(&mut self, key: Key<'_>) -> Answer {
-        let metadata = match self.context.engine.store.stat(key, self.now) {
+        let metadata = match self.context.engine.index.stat(key, self.now) {
             Some(metadata) => Some(metadata),
             None => match self.loaded() {
                 Some(LoadResult::Metadata(metadata)) => metadata,
@@ -129,7 +129,7 @@ impl Serving<'_> {
                 let from = Cursor::from(cursor);
                 // A prefix outside of its scope was refused before.
                 let prefix = self.client.narrow(prefix);
-                let page = self.context.engine.store.list(prefix, from, keys, bytes, self.now);
+                let page = self.context.engine.index.list(prefix, from, keys, bytes, self.now);
                 (page.keys, page.next.map_or(0, u64::from))
             }
         };
@@ -158,7 +158,7 @@ impl Serving<'_> {
 /// How many keys a listing of this length may have, and how many bytes of keys: half of it is for the keys, half
 /// for their metadata.
 pub(super) fn keys_wanted(length: u64) -> Option<(usize, usize)> {
-    let bytes = (length as usize).min(MAX_SLOT_BYTES / 4);
+    let bytes = (length as usize).min(MAX_SEND_BUFFER_BYTES / 4);
     (bytes >= MIN_LISTING_BYTES).then_some((bytes / 2 / Entry::OVERHEAD, bytes / 2))
 }
 

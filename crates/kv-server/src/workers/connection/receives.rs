@@ -23,11 +23,11 @@ impl Receives {
     /// Queues a receive for each buffer.
     pub(super) fn new(area: ReceiveArea) -> Self {
         let mut receives = Receives { area, queued: VecDeque::new(), posted: 0 };
-        (0..RECEIVES).for_each(|place| receives.queue(place as u32));
+        (0..RECEIVES).for_each(|buffer| receives.queue(buffer as u32));
         receives
     }
 
-    /// The memory of the buffers; parts of it are for the control block.
+    /// The memory of the buffers; parts of it are for the slot block.
     #[inline]
     pub(super) fn area(&self) -> &ReceiveArea {
         &self.area
@@ -35,9 +35,9 @@ impl Receives {
 
     /// Queues the receive of a buffer whose message was read.
     #[inline]
-    pub(super) fn queue(&mut self, place: u32) {
+    pub(super) fn queue(&mut self, buffer: u32) {
         self.queued
-            .push_back(self.area.receive(place as usize, CompletionId::Receive(place).encode()));
+            .push_back(self.area.receive(buffer as usize, CompletionId::Receive(buffer).encode()));
     }
 
     #[inline]

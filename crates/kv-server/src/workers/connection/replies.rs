@@ -1,8 +1,8 @@
 //! The send side: answers that are written into the client's memory, by as few writes as possible.
 //!
-//! A reply owns its slot of the send buffers and keeps its values pinned until its last write is complete; a
+//! A reply owns its send buffer and keeps its values pinned until its last write is complete; a
 //! completion flag, if there is one, is set after that. The number of replies in flight is limited, and that of replies in
-//! large slots: further answers wait here.
+//! large buffers: further answers wait here.
 
 use std::collections::VecDeque;
 
@@ -14,20 +14,19 @@ use super::batch_answers::{BatchAnswers, CompletionFlag, Payload, ValueHold};
 use super::completion_id::CompletionId;
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
-use crate::workers::send_buffers::Slot;
+use crate::workers::send_buffers::SendBuffer;
 
 #[derive(Default)]
 pub(super) struct Replies {
     in_flight: Slab<Reply>,
-    /// The number of them in large slots.
+    /// The number of them in large send buffers.
     large: usize,
     deferred: VecDeque<BatchAnswers>,
 }
 
 struct Reply {
-    /// The number of writes in flight.
-    left: u32,
-    slot: Slot,
+    writes_in_flight: u32,
+    buffer: SendBuffer,
     holds: Vec<ValueHold>,
     notification: ReplyNotification,
 }
@@ -81,32 +80,32 @@ impl Replies {
         self.deferred.len()
     }
 
-    /// Queues the writes of a batch, whose answers are in the slot.
+    /// Queues the writes of a batch, whose answers are in the buffer.
     pub(super) fn write(
         &mut self,
         mut batch_answers: BatchAnswers,
-        slot: Slot,
+        buffer: SendBuffer,
         receive_buffer: &Window,
         max_slices: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) {
-        self.large += usize::from(slot.is_large());
+        self.large += usize::from(buffer.is_large());
         let first = ops.len();
         let mut slices = context.spare.pop().unwrap_or_default();
-        gather(&mut slices, &mut batch_answers, &slot, context);
+        gather(&mut slices, &mut batch_answers, &buffer, context);
         write(ops, slices, receive_buffer, batch_answers.head.at, max_slices, context);
         for (window, at, slices) in batch_answers.region_writes.drain(..) {
             write(ops, slices, &window, at, max_slices, context);
         }
-        let left = (ops.len() - first) as u32;
-        let data = ReplyImmediate { tag: batch_answers.head.tag, count: left };
+        let writes_in_flight = (ops.len() - first) as u32;
+        let data = ReplyImmediate { tag: batch_answers.head.tag, count: writes_in_flight };
         let (notification, immediate) = match batch_answers.completion_flag() {
             Some(flag) => (ReplyNotification::ToSet(flag), None),
             None => (ReplyNotification::Immediate, Some(data.to_immediate())),
         };
         let holds = batch_answers.take_holds();
-        let row = self.in_flight.insert(Reply { left, slot, holds, notification });
+        let row = self.in_flight.insert(Reply { writes_in_flight, buffer, holds, notification });
         // The row and the number of writes are known only now.
         for op in ops.iter_mut().skip(first) {
             op.op_id = CompletionId::Reply(row).encode();
@@ -131,23 +130,23 @@ impl Replies {
             context.spare.push(slices);
         }
         let Some(reply) = self.in_flight.get_mut(row) else { return false };
-        reply.left -= 1;
-        if reply.left > 0 {
+        reply.writes_in_flight -= 1;
+        if reply.writes_in_flight > 0 {
             return false;
         }
         context.release(std::mem::take(&mut reply.holds));
         if let (ReplyNotification::ToSet(flag), Some(receive_buffer), Ok(_)) =
             (reply.notification, receive_buffer, completion.outcome)
         {
-            (reply.notification, reply.left) = (ReplyNotification::Setting, 1);
-            let word = context.send_buffers.completion_flag(&reply.slot, flag.sequence);
+            (reply.notification, reply.writes_in_flight) = (ReplyNotification::Setting, 1);
+            let word = context.send_buffers.completion_flag(&reply.buffer, flag.sequence);
             let to = receive_buffer.at(flag.at);
             ops.push_back(Op::write(CompletionId::Reply(row).encode(), word, to));
             return false;
         }
         let Some(reply) = self.in_flight.remove(row) else { return false };
-        self.large -= usize::from(reply.slot.is_large());
-        context.send_buffers.release(reply.slot);
+        self.large -= usize::from(reply.buffer.is_large());
+        context.send_buffers.release(reply.buffer);
         reply.notification == ReplyNotification::Setting
     }
 
@@ -161,7 +160,7 @@ impl Replies {
 fn gather(
     slices: &mut Vec<Slice>,
     batch_answers: &mut BatchAnswers,
-    slot: &Slot,
+    buffer: &SendBuffer,
     context: &WorkerContext,
 ) {
     let (mut from, mut to) = (0, batch_answers.answers.len() * Answer::LENGTH);
@@ -170,7 +169,7 @@ fn gather(
             Payload::Copied(length) => to += length,
             Payload::Pool(slice) => {
                 if from < to {
-                    slices.push(context.send_buffers.slice(slot, from, to));
+                    slices.push(context.send_buffers.slice(buffer, from, to));
                     from = to;
                 }
                 slices.push(slice);
@@ -178,7 +177,7 @@ fn gather(
         }
     }
     if from < to {
-        slices.push(context.send_buffers.slice(slot, from, to));
+        slices.push(context.send_buffers.slice(buffer, from, to));
     }
 }
 
@@ -209,7 +208,7 @@ fn write(
     }
 }
 
-/// Replies in large slots that may be in flight.
+/// Replies in large send buffers that may be in flight.
 const MAX_LARGE: usize = 2;
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::client::Client;
 use super::disk_requests::Submission;
 use super::placement::ReadRange;
 use super::preloaded::Preloaded;
-use super::put_reads::{CommitParams, PutReadPlan};
+use super::put_fetches::{CommitParams, PutFetchPlan};
 use crate::engine::session::Session;
 use crate::workers::context::WorkerContext;
 
@@ -26,7 +26,7 @@ pub(super) struct Serving<'s> {
 /// Work that the answers of a batch wait for, to be started once the batch has its index in the table of pending ones.
 #[derive(Default)]
 pub(super) struct PendingWork {
-    pub(super) plans: Vec<PutReadPlan>,
+    pub(super) plans: Vec<PutFetchPlan>,
     pub(super) submissions: Vec<Submission>,
 }
 

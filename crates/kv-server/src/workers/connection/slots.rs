@@ -1,15 +1,15 @@
-//! Request slots: batches that a client announces in its control block.
+//! Request slots: batches that a client announces in its slot block.
 
 use fabric::{Completion, Work};
-use kv_proto::wire::{ControlBlock, Message};
+use kv_proto::wire::{SlotBlock, Message};
 
 use super::Connection;
-use super::completion_id::ControlBlockOp;
-use super::control_block_poller::LineRead;
+use super::completion_id::SlotBlockOp;
+use super::slot_poller::LineRead;
 use crate::workers::context::WorkerContext;
 
 impl Connection {
-    /// Reads the control block, if it is polled; returns whether a batch was announced there.
+    /// Reads the slot block, if it is polled; returns whether a batch was announced there.
     #[inline]
     pub(super) fn check_slots(&mut self, context: &mut WorkerContext) -> bool {
         let Some(client) = self.peer.client() else { return false };
@@ -30,7 +30,7 @@ impl Connection {
         }
     }
 
-    /// Ends polling the control block; returns whether it has ended.
+    /// Ends polling the slot block; returns whether it has ended.
     pub(super) fn end_polling(&mut self) -> bool {
         if self.poller.end(self.peer.client(), self.receives.area(), &mut self.ops) {
             self.post();
@@ -38,24 +38,24 @@ impl Connection {
         self.poller.has_ended(self.peer.client().is_none())
     }
 
-    /// Handles the completion of an operation on the control block; returns whether there was work.
-    pub(super) fn control_block_completed(
+    /// Handles the completion of an operation on the slot block; returns whether there was work.
+    pub(super) fn slot_block_completed(
         &mut self,
-        op: ControlBlockOp,
+        op: SlotBlockOp,
         completion: &Completion,
         context: &mut WorkerContext,
     ) -> bool {
         let is_ok = completion.outcome.is_ok();
         self.poller.completed(op, is_ok, context);
         match op {
-            ControlBlockOp::Line => is_ok && self.serve_line(context),
-            ControlBlockOp::LastLine => {
+            SlotBlockOp::Line => is_ok && self.serve_line(context),
+            SlotBlockOp::LastLine => {
                 let announced = is_ok && self.serve_line(context);
                 self.poller.stop(context);
                 announced
             }
-            ControlBlockOp::State | ControlBlockOp::Wake => false,
-            ControlBlockOp::Slot(sequence) => {
+            SlotBlockOp::State | SlotBlockOp::Wake => false,
+            SlotBlockOp::Slot(sequence) => {
                 if let (true, Work::Read { into, .. }) = (is_ok, &completion.work) {
                     self.serve_announced(sequence, into.total(), context);
                 }
@@ -106,6 +106,6 @@ impl Connection {
 
 /// Whether there is an aligned word before the answers.
 fn has_completion_flag(answers: u64) -> bool {
-    answers >= (ControlBlock::LENGTH + ControlBlock::FLAG) as u64
-        && answers.is_multiple_of(ControlBlock::FLAG as u64)
+    answers >= (SlotBlock::LENGTH + SlotBlock::FLAG) as u64
+        && answers.is_multiple_of(SlotBlock::FLAG as u64)
 }

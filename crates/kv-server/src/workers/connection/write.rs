@@ -10,10 +10,10 @@ use kv_store::{Key, Reservation};
 use super::answer_handle::AnswerHandle;
 use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::disk_requests::Submission;
-use super::handles::Staging;
-use super::put_reads::{CommitParams, PutReadPlan, PutReadPurpose};
+use super::handles::StagedValue;
+use super::put_fetches::{CommitParams, PutFetchPlan, PutFetchPurpose};
 use super::serving::Serving;
-use crate::engine::StagedValue;
+use crate::engine::ReservedValue;
 use crate::engine::outcome::reserve_refused;
 use crate::engine::persistence::WriteKind;
 use crate::engine::quota::Claim;
@@ -47,10 +47,10 @@ impl Serving<'_> {
             Source::Region { .. } => {}
         }
         if self.is_durable() {
-            let staged = StagedValue::new(self.context.engine.clone(), reservation, claim);
-            return Ok(self.commit_staged(staged, params));
+            let reserved = ReservedValue::new(self.context.engine.clone(), reservation, claim);
+            return Ok(self.commit_reserved(reserved, params));
         }
-        // Like `commit_staged`, without cloning the `Arc` of the engine.
+        // Like `commit_reserved`, without cloning the `Arc` of the engine.
         let answer =
             self.context.engine.commit(&params.key, reservation, params.ttl, params.condition);
         self.client.session.finish_write(params.sequence, answer);
@@ -70,7 +70,7 @@ impl Serving<'_> {
         let busy = Answer::new(Status::Busy);
         let claim = match source {
             Source::Inline(_) if !self.is_durable() => None,
-            Source::Region { .. } if !self.batch_answers.limits.claim_put_read(length) => {
+            Source::Region { .. } if !self.batch_answers.limits.claim_put_fetch(length) => {
                 return Err(busy);
             }
             _ => Some(self.client.share.claim(length).ok_or(busy)?),
@@ -89,12 +89,12 @@ impl Serving<'_> {
         params: CommitParams,
     ) -> Result<Answer, &'static str> {
         let length = reservation.length();
-        let staged = StagedValue::new(self.context.engine.clone(), reservation, claim);
+        let reserved = ReservedValue::new(self.context.engine.clone(), reservation, claim);
         let Some(from) = self.client.reach(region, at, length).cloned() else {
             self.client.session.cancel_write(params.sequence);
             return Ok(Answer::new(Status::NoRegion));
         };
-        self.plan(from, at, length, PutReadPurpose::Value(staged, params))
+        self.plan(from, at, length, PutFetchPurpose::Value(reserved, params))
     }
 
     pub(super) fn delete(&mut self, key: Key<'_>, condition: Condition, sequence: u64) -> Answer {
@@ -128,9 +128,9 @@ impl Serving<'_> {
         from: Window,
         at: u64,
         length: u64,
-        purpose: PutReadPurpose,
+        purpose: PutFetchPurpose,
     ) -> Result<Answer, &'static str> {
-        self.pending.plans.push(PutReadPlan {
+        self.pending.plans.push(PutFetchPlan {
             index: self.batch_answers.answers.len(),
             from,
             at,
@@ -162,9 +162,9 @@ impl Serving<'_> {
             Ok(reservation) => reservation,
             Err(why) => return reserve_refused(&why),
         };
-        let staging =
-            Staging::new(StagedValue::new(self.context.engine.clone(), reservation, Some(claim)));
-        match self.client.handles.stage(staging, Instant::now()) {
+        let staged =
+            StagedValue::new(ReservedValue::new(self.context.engine.clone(), reservation, Some(claim)));
+        match self.client.handles.stage(staged, Instant::now()) {
             Some(handle) => {
                 let mut answer = Answer { length, ..Answer::new(Status::Ok) };
                 AnswerHandle::Staged(handle).put(&mut answer);
@@ -181,28 +181,28 @@ impl Serving<'_> {
         length: u64,
         source: Source<'_>,
     ) -> Result<Answer, &'static str> {
-        let Some(staging) = self.client.handles.staging(handle, Instant::now()) else {
+        let Some(staged) = self.client.handles.staged(handle, Instant::now()) else {
             return Ok(Answer::new(Status::NoHandle));
         };
-        if staging.is_scattered() {
+        if staged.is_scattered() {
             return Err("a staged value has too many separate parts");
         }
-        let total = staging.staged.reservation().length();
+        let total = staged.reserved.reservation().length();
         if offset.checked_add(length).is_none_or(|end| end > total) {
             return Err("a chunk is outside of its value");
         }
         match source {
             Source::Inline(bytes) => {
-                self.context.engine.fill(staging.staged.reservation(), offset, bytes);
+                self.context.engine.fill(staged.reserved.reservation(), offset, bytes);
                 self.context.tally.bytes_in += length;
-                staging.cover(offset, length);
+                staged.cover(offset, length);
             }
             Source::Region { .. } if length == 0 => {}
             Source::Region { region, at } => {
                 let Some(from) = self.client.reach(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
-                let purpose = PutReadPurpose::Chunk { staging, offset, length };
+                let purpose = PutFetchPurpose::Chunk { staged, offset, length };
                 return self.plan(from, at, length, purpose);
             }
         }
@@ -215,7 +215,7 @@ impl Serving<'_> {
             return answer;
         }
         let status = match self.client.handles.take_complete(handle) {
-            Some(Ok(staged)) => return self.commit_staged(staged, params),
+            Some(Ok(reserved)) => return self.commit_reserved(reserved, params),
             Some(Err(())) => Status::Incomplete,
             None => Status::NoHandle,
         };
@@ -225,12 +225,12 @@ impl Serving<'_> {
     }
 
     /// Commits a value, or submits it to the disk first.
-    fn commit_staged(&mut self, staged: StagedValue, params: CommitParams) -> Answer {
+    fn commit_reserved(&mut self, reserved: ReservedValue, params: CommitParams) -> Answer {
         let CommitParams { key, ttl, condition, sequence } = params;
         if self.is_durable() {
-            return self.submit(sequence, key, WriteKind::Put { staged, ttl }, condition);
+            return self.submit(sequence, key, WriteKind::Put { reserved, ttl }, condition);
         }
-        let answer = self.context.engine.commit(&key, staged.take(), ttl, condition);
+        let answer = self.context.engine.commit(&key, reserved.take(), ttl, condition);
         self.client.session.finish_write(sequence, answer);
         answer
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use doctor::evaluation::{self, Side};
+use doctor::evaluation::{self, HostFacts};
 use measure::PortPair;
 use report::{Document, Limit, Operation, Plan, Point, RunKind, Test, Transport, Verdict};
 
@@ -51,7 +51,7 @@ pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> 
     let mut document = start_document(RunKind::Compare);
     document.peer = Some(target.name.clone());
     let mut run = Run::new(target, transports, Some((Transport::Tcp, "for comparison with RDMA")))?;
-    let peer_side = Side::parse(run.client.about());
+    let peer_facts = HostFacts::parse(run.client.about());
     let (pairs, why_none) = match pairs(&mut run, is_local) {
         Ok(pairs) => (pairs, None),
         Err(failure) => (Vec::new(), Some(failure.to_string())),
@@ -59,7 +59,7 @@ pub(super) fn run(global: &Global, args: &CompareArgs) -> Result<Exit, Failure> 
     let mut plans = args.plans(Transport::Tcp, None);
     plans.extend(pairs.iter().flat_map(|pair| args.plans(Transport::Verbs, Some(pair))));
     measure(&mut run, &plans, &mut document)?;
-    let mut verdict = evaluate(&document.points, peer_side.as_ref());
+    let mut verdict = evaluate(&document.points, peer_facts.as_ref());
     verdict.notes.extend(why_none.map(|why| format!("TCP only: {why}")));
     if let Some(expect) = &args.expect {
         verdict.expectation = Some(expect.evaluate(&bandwidths(&document.points), &verdict)?);
@@ -141,12 +141,12 @@ fn bandwidths(points: &[Point]) -> Vec<Point> {
 }
 
 /// The verdict on the best pair of ports, or on TCP if there is no RDMA.
-fn evaluate(points: &[Point], peer_side: Option<&Side>) -> Verdict {
+fn evaluate(points: &[Point], peer_facts: Option<&HostFacts>) -> Verdict {
     let bandwidths = bandwidths(points);
     let rdma: Vec<Point> =
         bandwidths.iter().filter(|point| point.transport == Transport::Verbs).cloned().collect();
     let evaluated = if rdma.is_empty() { &bandwidths } else { &rdma };
-    evaluation::evaluate(evaluated, &facts::side(), peer_side)
+    evaluation::evaluate(evaluated, &facts::host_facts(), peer_facts)
 }
 
 /// A row for each path: two measurements, compared with those of TCP.
@@ -165,14 +165,14 @@ fn table(points: &[Point]) -> String {
     let paths: Vec<(&Point, &Point)> =
         points.chunks_exact(2).map(|pair| (&pair[0], &pair[1])).collect();
     let Some((tcp, tcp_latency)) = paths.first() else { return String::new() };
-    let p50 = |point: &Point| point.latency.as_ref().map(|spread| spread.p50_ns as f64 / 1e3);
+    let p50 = |point: &Point| point.latency.as_ref().map(|latency| latency.p50_ns as f64 / 1e3);
     let measurement = |value: Option<f64>, digits: usize| {
         value.map_or_else(|| "–".to_owned(), |value| format!("{value:.digits$}"))
     };
     for (bandwidth, latency) in &paths {
         let bandwidth_ratio = bandwidth.gbps.zip(tcp.gbps).map(|(ours, theirs)| ours / theirs);
         let latency_ratio = p50(latency).zip(p50(tcp_latency)).map(|(ours, theirs)| theirs / ours);
-        let p99 = latency.latency.as_ref().map(|spread| spread.p99_ns as f64 / 1e3);
+        let p99 = latency.latency.as_ref().map(|latency| latency.p99_ns as f64 / 1e3);
         rows.push([
             name(bandwidth),
             measurement(bandwidth.gbps, 3),

@@ -99,9 +99,9 @@ impl Expect {
                 (format!("{rate:.0}/s"), rate >= min)
             }
             Threshold::Microseconds(max) => {
-                let spread = best.and_then(|best| best.latency.as_ref());
-                let spread = spread.ok_or_else(|| unknown("no latency was measured"))?;
-                let us = spread.p50_ns as f64 / 1e3;
+                let latency = best.and_then(|best| best.latency.as_ref());
+                let latency = latency.ok_or_else(|| unknown("no latency was measured"))?;
+                let us = latency.p50_ns as f64 / 1e3;
                 (format!("{us:.2}us"), us <= max)
             }
         };

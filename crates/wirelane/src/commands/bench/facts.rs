@@ -4,17 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use doctor::CheckInput;
-use doctor::evaluation::Side;
+use doctor::evaluation::HostFacts;
 use measure::{CounterReader, KERNEL};
 use metric::Kind;
-use node::counters::{Counter, Folder};
+use node::counters::{Counter, CounterSource};
 use node::{Node, Tree};
 
 /// Reads this host. Reads many files: call it once per run.
-pub(super) fn side() -> Side {
+pub(super) fn host_facts() -> HostFacts {
     let tree = Tree::live(None);
     let node = Node::read(&tree);
-    Side::new(&CheckInput::new(&node, &tree))
+    HostFacts::new(&CheckInput::new(&node, &tree))
 }
 
 /// The name of this host; reads nothing else.
@@ -47,17 +47,17 @@ fn port_counters(
     found: &mut BTreeMap<String, u64>,
 ) {
     // If several files have a metric, the first one is used: `counters/` comes before the driver's own.
-    for folder in [Folder::Counters, Folder::CountersExt, Folder::HwCounters] {
-        let path = format!("/sys/class/infiniband/{device}/ports/{port}/{}", folder.name());
+    for source in [CounterSource::Counters, CounterSource::CountersExt, CounterSource::HwCounters] {
+        let path = format!("/sys/class/infiniband/{device}/ports/{port}/{}", source.name());
         for name in tree.list(&path) {
             let value = tree.number::<u64>(&format!("{path}/{name}"));
-            let counter = Counter { name, folder, value };
-            let (Some(meaning), Some(value)) = (counter.meaning(), counter.value.value()) else {
+            let counter = Counter { name, source, value };
+            let (Some(known), Some(value)) = (counter.known(), counter.value.value()) else {
                 continue;
             };
-            if meaning.row.kind() == Kind::Counter {
-                let key = format!("{place} {}", meaning.row.name());
-                found.entry(key).or_insert(value.saturating_mul(meaning.scale));
+            if known.row.kind() == Kind::Counter {
+                let key = format!("{place} {}", known.row.name());
+                found.entry(key).or_insert(value.saturating_mul(known.scale));
             }
         }
     }

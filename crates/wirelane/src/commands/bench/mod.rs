@@ -100,8 +100,8 @@ fn transports(global: &Global, settings: &Settings) -> Result<Transports, Failur
 impl From<measure::Error> for Failure {
     fn from(error: measure::Error) -> Self {
         match error.kind {
-            measure::Kind::Misuse => Failure::usage(error.to_string()),
-            measure::Kind::Refused | measure::Kind::Gone => Failure::failed(error.to_string()),
+            measure::ErrorKind::Misuse => Failure::usage(error.to_string()),
+            measure::ErrorKind::Refused | measure::ErrorKind::Gone => Failure::failed(error.to_string()),
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::time::{Instant, SystemTime};
 
 use clap::{Args, ValueEnum};
-use doctor::evaluation::{self, Side};
+use doctor::evaluation::{self, HostFacts};
 use indicatif::ProgressBar;
-use measure::{Client, Kind, Transports};
+use measure::{Client, ErrorKind, Transports};
 use report::{Document, Plan, Point, RunKind, Test, Transport};
 
 use super::args::{PathArgs, ShapeArgs};
@@ -89,8 +89,8 @@ pub(super) fn run(global: &Global, test: Test, args: &MeasureArgs) -> Result<Exi
     let target = args.target.find(global, &settings)?;
     let mut document = start_document(test.into());
     document.peer = Some(target.name.clone());
-    let side = facts::side();
-    let peer_side = match args.tool {
+    let local_facts = facts::host_facts();
+    let peer_facts = match args.tool {
         Some(ToolArg::Perftest) => {
             let options = (&args.shape, &args.path);
             let show = |point: PrintedPoint<'_>| args.output.show(point);
@@ -111,12 +111,12 @@ pub(super) fn run(global: &Global, test: Test, args: &MeasureArgs) -> Result<Exi
         None => {
             let requested = args.path.requested(&args.shape);
             let mut run = Run::new(target, transports, requested)?;
-            let peer_side = Side::parse(run.client.about());
+            let peer_facts = HostFacts::parse(run.client.about());
             run.measure_all(&plans, &mut document, |point| args.output.show(point))?;
-            peer_side
+            peer_facts
         }
     };
-    finish(document, &side, peer_side.as_ref(), args.expect.as_ref(), &args.output)
+    finish(document, &local_facts, peer_facts.as_ref(), args.expect.as_ref(), &args.output)
 }
 
 /// Checks a plan for the requested transport; if none is requested, for TCP, which has the fewest rules.
@@ -133,12 +133,12 @@ pub(super) fn start_document(kind: RunKind) -> Document {
 /// Evaluates a run and prints the result.
 pub(super) fn finish(
     mut document: Document,
-    side: &Side,
-    peer_side: Option<&Side>,
+    local_facts: &HostFacts,
+    peer_facts: Option<&HostFacts>,
     expect: Option<&Expect>,
     output: &OutputArgs,
 ) -> Result<Exit, Failure> {
-    let mut verdict = evaluation::evaluate(&document.points, side, peer_side);
+    let mut verdict = evaluation::evaluate(&document.points, local_facts, peer_facts);
     if let Some(expect) = expect {
         verdict.expectation = Some(expect.evaluate(&document.points, &verdict)?);
     }
@@ -262,7 +262,7 @@ impl Run {
                     point.retransmissions = evaluation::retransmissions(&point);
                     return Ok(point);
                 }
-                Err(error) if error.kind == Kind::Refused && !self.fallbacks.is_empty() => {
+                Err(error) if error.kind == ErrorKind::Refused && !self.fallbacks.is_empty() => {
                     let next = self.fallbacks.remove(0);
                     let why = format!("{} cannot be used: {error}", self.chosen.0.name());
                     self.chosen = (next, why);

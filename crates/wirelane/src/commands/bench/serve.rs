@@ -55,7 +55,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
     let transports = transports(global, &settings)?;
     let log = logging::start_in_background(global, &settings)
         .map_err(|error| Failure::failed(format!("start a thread for the log: {error}")))?;
-    let about = serde_json::to_value(facts::side())
+    let about = serde_json::to_value(facts::host_facts())
         .map_err(|error| Failure::failed(format!("describe this host: {error}")))?;
     let server = Server::open(ServerSettings {
         address: args.listen,

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use fabric::session::Credentials;
-use measure::{Client, Kind, Transports};
+use measure::{Client, ErrorKind, Transports};
 
 use super::child::{ServerProcess, one_time_key};
 use super::{PORT, facts};
@@ -232,10 +232,10 @@ impl Target {
             exit::immediately(Err(Failure::failed(text)))
         });
         client.map_err(|error| match error.kind {
-            Kind::Gone => Failure::failed(format!(
+            ErrorKind::Gone => Failure::failed(format!(
                 "{error} — is `wirelane bench serve` running there? Does a firewall block it?"
             )),
-            Kind::Misuse | Kind::Refused => Failure::failed(error.to_string()),
+            ErrorKind::Misuse | ErrorKind::Refused => Failure::failed(error.to_string()),
         })
     }
 }
@@ -256,7 +256,7 @@ fn dial(
         match Client::connect(*address, credentials, transports.clone(), facts::counters(), left) {
             Ok(client) => return Ok(client),
             // The server is there, and refuses.
-            Err(error) if error.kind == Kind::Refused => return Err(error),
+            Err(error) if error.kind == ErrorKind::Refused => return Err(error),
             Err(error) => last = Some(error),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use report::{Point, Rail, Spread, Test, Transport, Verdict};
+use report::{Point, Rail, PointLatency, Test, Transport, Verdict};
 
 use super::run::PrintedPoint;
 use crate::arguments::size;
@@ -102,7 +102,7 @@ fn names(test: Test) -> &'static [&'static str] {
 
 fn cells(point: &Point) -> Vec<String> {
     let mut cells = vec![size::format(point.size_bytes as usize), point.operations.to_string()];
-    let time = |pick: fn(&Spread) -> Option<u64>| {
+    let time = |pick: fn(&PointLatency) -> Option<u64>| {
         let ns = point.latency.as_ref().and_then(pick);
         ns.map_or_else(|| NONE.to_owned(), |ns| format!("{:.2}", ns as f64 / 1e3))
     };
@@ -111,14 +111,14 @@ fn cells(point: &Point) -> Vec<String> {
     };
     if point.test == Test::Latency {
         cells.extend([
-            time(|spread| Some(spread.min_ns)),
-            time(|spread| Some(spread.p50_ns)),
-            time(|spread| spread.p90_ns),
-            time(|spread| Some(spread.p99_ns)),
-            time(|spread| Some(spread.p99_9_ns)),
-            time(|spread| Some(spread.max_ns)),
-            time(|spread| Some(spread.jitter_ns)),
-            measurement(point.latency.as_ref().map(|spread| spread.stdev_ns / 1e3), 2),
+            time(|latency| Some(latency.min_ns)),
+            time(|latency| Some(latency.p50_ns)),
+            time(|latency| latency.p90_ns),
+            time(|latency| Some(latency.p99_ns)),
+            time(|latency| Some(latency.p99_9_ns)),
+            time(|latency| Some(latency.max_ns)),
+            time(|latency| Some(latency.jitter_ns)),
+            measurement(point.latency.as_ref().map(|latency| latency.stdev_ns / 1e3), 2),
         ]);
         return cells;
     }
@@ -126,11 +126,11 @@ fn cells(point: &Point) -> Vec<String> {
         measurement(point.gbps, 3),
         measurement(point.megabytes_per_second(), 1),
         measurement(point.messages_per_second, 0),
-        time(|spread| Some(spread.p50_ns)),
-        time(|spread| Some(spread.p99_ns)),
-        time(|spread| Some(spread.p99_9_ns)),
-        time(|spread| Some(spread.max_ns)),
-        time(|spread| Some(spread.jitter_ns)),
+        time(|latency| Some(latency.p50_ns)),
+        time(|latency| Some(latency.p99_ns)),
+        time(|latency| Some(latency.p99_9_ns)),
+        time(|latency| Some(latency.max_ns)),
+        time(|latency| Some(latency.jitter_ns)),
         measurement(point.cpu_seconds_per_gb, 3),
         measurement(point.peer_cpu_seconds_per_gb, 3),
     ]);

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fabric::Kind;
+use fabric::ErrorKind;
 use fabric::link::{Endpoint, Link};
 use fabric::session::Credentials;
 
@@ -56,7 +56,7 @@ pub(crate) fn try_addresses(
             Ok(link) => return Ok(link),
             Err(error) => match error.kind() {
                 // A server answered, and refused.
-                Kind::Denied | Kind::Unsupported | Kind::Full => return Err(error.into()),
+                ErrorKind::Denied | ErrorKind::Unsupported | ErrorKind::Full => return Err(error.into()),
                 // Also `Misuse`: another kind of server answered.
                 _ => last = Failure::failed(error.to_string()),
             },

@@ -2,7 +2,7 @@
 
 use std::io::IsTerminal;
 
-use doctor::Verdict;
+use doctor::Severity;
 
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy)]
@@ -19,13 +19,13 @@ impl Colours {
     }
 
     /// The label of a finding.
-    pub(crate) fn mark(self, verdict: Verdict) -> String {
-        let (word, colour) = match verdict {
-            Verdict::Problem => ("PROBLEM", RED),
-            Verdict::Warning => ("WARNING", YELLOW),
-            Verdict::Note => ("note", BLUE),
-            Verdict::Unknown => ("unknown", GREY),
-            Verdict::Ok => ("ok", GREEN),
+    pub(crate) fn mark(self, severity: Severity) -> String {
+        let (word, colour) = match severity {
+            Severity::Problem => ("PROBLEM", RED),
+            Severity::Warning => ("WARNING", YELLOW),
+            Severity::Note => ("note", BLUE),
+            Severity::Unknown => ("unknown", GREY),
+            Severity::Ok => ("ok", GREEN),
         };
         format!("{}{}", self.coloured(word, colour), " ".repeat(8 - word.len()))
     }

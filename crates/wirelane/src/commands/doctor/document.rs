@@ -2,13 +2,13 @@
 
 use doctor::checklist::Item;
 use doctor::since::Comparison;
-use doctor::{Check, Counts, Report};
+use doctor::{Check, Counts, FindingsReport};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 /// The report and its optional parts.
 pub(super) struct Document<'d> {
-    pub(super) report: &'d Report,
+    pub(super) report: &'d FindingsReport,
     pub(super) peer: Option<Peer>,
     pub(super) since: Option<Comparison>,
     pub(super) checklist: Option<Vec<Item>>,
@@ -39,7 +39,7 @@ impl CheckRow {
 
 impl Serialize for Document<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Report { host, devices, counts, findings } = self.report;
+        let FindingsReport { host, devices, counts, findings } = self.report;
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("format", "wirelane doctor 1")?;
         map.serialize_entry("host", host)?;

@@ -2,7 +2,7 @@
 
 use doctor::checklist::{Item, State};
 use doctor::since::{Change, Comparison, CounterChange};
-use doctor::{Evidence, Finding, Verdict};
+use doctor::{Evidence, Finding, Severity};
 
 use super::colours::Colours;
 use super::document::Document;
@@ -37,16 +37,16 @@ pub(super) fn render(document: &Document<'_>, all: bool, colours: Colours) -> St
 }
 
 fn is_listed(finding: &Finding) -> bool {
-    matches!(finding.verdict, Verdict::Problem | Verdict::Warning | Verdict::Note)
+    matches!(finding.severity, Severity::Problem | Severity::Warning | Severity::Note)
 }
 
 /// A finding in full; without reason and fix if it is OK.
 pub(super) fn finding_text(finding: &Finding, colours: Colours) -> String {
     let subject = colours.strong(&finding.subject());
-    let head = format!("{}  ", colours.mark(finding.verdict));
+    let head = format!("{}  ", colours.mark(finding.severity));
     let mut text = line(&head, &format!("{subject}: {}  [{}]", finding.summary, finding.check));
     text.push_str(&evidence(&finding.evidence, "          "));
-    if finding.verdict == Verdict::Ok {
+    if finding.severity == Severity::Ok {
         return text;
     }
     text.push_str(&paragraph("    why:  ", finding.why));
@@ -75,14 +75,14 @@ pub(crate) fn evidence(evidence: &[Evidence], indent: &str) -> String {
     text
 }
 
-/// Findings without a verdict, one line each.
+/// Findings of severity `Unknown`, one line each.
 fn unknown(findings: &[Finding], colours: Colours) -> String {
     let unknown: Vec<&Finding> =
-        findings.iter().filter(|finding| finding.verdict == Verdict::Unknown).collect();
+        findings.iter().filter(|finding| finding.severity == Severity::Unknown).collect();
     let mut text = String::new();
     for finding in &unknown {
         let words = format!("{}: {}  [{}]", finding.subject(), finding.summary, finding.check);
-        let head = format!("{}  ", colours.mark(Verdict::Unknown));
+        let head = format!("{}  ", colours.mark(Severity::Unknown));
         text.push_str(&line(&head, &colours.faint(&words)));
     }
     text

@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::Args;
 use fabric::link;
 use fabric::session::Credentials;
-use kv_client::{Client, CredentialSource, Kind, Settings as ClientSettings};
+use kv_client::{Client, CredentialSource, ErrorKind, Settings as ClientSettings};
 
 use super::key::Key;
 use super::server::{Server, ServerUrl};
@@ -142,14 +142,14 @@ impl Connector {
     /// On this thread, which may hang in a resolver or a device.
     fn connect_now(&self) -> Result<Client, Failure> {
         let mut settings =
-            ClientSettings::default().with_deadline(self.timeout).with_link(self.links.clone());
+            ClientSettings::default().with_timeout(self.timeout).with_link(self.links.clone());
         settings.servers = self.servers.iter().map(|server| server.to_string().into()).collect();
         settings.receive_buffer_bytes = self.buffer.unwrap_or(settings.receive_buffer_bytes);
         settings.credentials = self.tickets.clone().map(ticket_source);
         Client::connect(settings).map_err(|error| match error.kind() {
-            Kind::Unavailable | Kind::Deadline => self.unreachable(&error),
+            ErrorKind::Unavailable | ErrorKind::TimedOut => self.unreachable(&error),
             // Another kind of server answered.
-            Kind::Misuse => Failure::failed(exit::client_error(&error)),
+            ErrorKind::Misuse => Failure::failed(exit::client_error(&error)),
             _ => Failure::from(error),
         })
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args;
-use kv_client::{Client, Kind};
+use kv_client::{Client, ErrorKind};
 use serde::Serialize;
 
 use super::connector::StoreArgs;
@@ -71,7 +71,7 @@ fn get_all(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
             let found = found.map(|value| value.map(|it| (it.to_vec(), it.metadata().version)));
             Ok(found.collect())
         }
-        Err(error) if matches!(error.kind(), Kind::Busy | Kind::TooLong) => {
+        Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TooLong) => {
             keys.iter().map(|key| get_one(client, key)).collect()
         }
         Err(error) => Err(error.into()),

@@ -149,7 +149,7 @@ impl ServeArgs {
             },
             max_value,
             max_in_flight: self.max_in_flight.map(|size| size.0 as u64),
-            idle: IDLE_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
         })
     }
 

@@ -94,7 +94,7 @@ fn serve(
         drop_old(&mut reports);
         let now = access.generation();
         if std::mem::replace(&mut generation, now) != now {
-            workers.review();
+            workers.recheck_permissions();
         }
     }
     // Links accepted just before the listener was closed.

@@ -180,7 +180,7 @@ impl Status {
 
     fn store(&self) -> StoreReport {
         let Parts { engine, grpc, when_full, .. } = &self.parts;
-        let usage = engine.store.usage();
+        let usage = engine.index.usage();
         StoreReport {
             memory_bytes: engine.pool().len(),
             page_bytes: engine.pool().page_size(),

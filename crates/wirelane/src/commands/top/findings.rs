@@ -1,6 +1,6 @@
 //! The doctor's findings on a row of the screen.
 
-use doctor::{self, Check, CheckInput, Evidence, Finding, Verdict};
+use doctor::{self, Check, CheckInput, Evidence, Finding, Severity};
 use node::Node;
 
 use super::issue::Issue;
@@ -73,7 +73,7 @@ pub(super) fn run_checks(host: &HostArgs, query: &DoctorQuery) -> Vec<String> {
     let findings = query.checks().into_iter().flat_map(|check| check.findings(&input));
     let mut findings: Vec<Finding> =
         findings.filter(|finding| query.subject(finding).is_some()).collect();
-    findings.sort_by_key(|finding| std::cmp::Reverse(finding.verdict));
+    findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     if findings.is_empty() {
         lines.push("The doctor has no findings on this.".to_owned());
     }
@@ -94,10 +94,10 @@ pub(super) fn for_recording(query: &DoctorQuery) -> Vec<String> {
 }
 
 fn describe(finding: &Finding, query: &DoctorQuery) -> Vec<String> {
-    let Finding { check, verdict, summary, evidence, .. } = finding;
-    let mark = match verdict {
-        Verdict::Problem | Verdict::Warning => verdict.name().to_uppercase(),
-        _ => verdict.name().to_owned(),
+    let Finding { check, severity, summary, evidence, .. } = finding;
+    let mark = match severity {
+        Severity::Problem | Severity::Warning => severity.name().to_uppercase(),
+        _ => severity.name().to_owned(),
     };
     let subject = query.subject(finding).cloned().unwrap_or_default();
     let mut lines = vec![format!("{mark}  {subject}: {summary}  [{check}]")];
@@ -110,7 +110,7 @@ fn describe(finding: &Finding, query: &DoctorQuery) -> Vec<String> {
     };
     let read = evidence.iter().filter(names).take(MAX_EVIDENCE);
     lines.extend(read.map(|Evidence { source, value }| format!("  read: {source}: {value}")));
-    if *verdict != Verdict::Ok {
+    if *severity != Severity::Ok {
         lines.push(format!("  why:  {}", finding.why));
         lines.extend(finding.fix.iter().map(|line| format!("  fix:  {line}")));
     }

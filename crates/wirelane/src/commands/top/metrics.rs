@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn every_metric_is_in_a_table_and_in_one_group() {
-        let of_files = TABLE.iter().map(|meaning| meaning.row.name());
+        let of_files = TABLE.iter().map(|known| known.row.name());
         let of_net_devices = STATISTICS.iter().map(|statistic| statistic.row.name());
         let known: BTreeSet<&str> = of_files.chain(of_net_devices).collect();
         let all = [RECEIVE_BYTES, TRANSMIT_BYTES, RECEIVE_PACKETS, TRANSMIT_PACKETS];

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use doctor::watch::Port;
 use metric::Value;
-use node::counters::{self, Counter, Folder};
+use node::counters::{self, Counter, CounterSource};
 use serde::Serialize;
 
 use super::metrics::{self, FirstOf, SumOf};
@@ -83,10 +83,10 @@ struct CounterPairs<'c> {
 }
 
 fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> CounterPairs<'c> {
-    let earlier: BTreeMap<(Folder, &str), &Counter> = before
+    let earlier: BTreeMap<(CounterSource, &str), &Counter> = before
         .iter()
         .filter(|counter| counter.number().is_some())
-        .map(|counter| ((counter.folder, counter.name.as_str()), counter))
+        .map(|counter| ((counter.source, counter.name.as_str()), counter))
         .collect();
     let mut all = CounterPairs { pairs: Vec::new(), saturated: Vec::new(), decreases: Vec::new() };
     for counter in now.iter().filter(|counter| counter.number().is_some()) {
@@ -94,7 +94,7 @@ fn compare<'c>(before: &'c [Counter], now: &'c [Counter]) -> CounterPairs<'c> {
             all.saturated.push(counter.name.clone());
             continue;
         }
-        match earlier.get(&(counter.folder, counter.name.as_str())) {
+        match earlier.get(&(counter.source, counter.name.as_str())) {
             Some(then) if counter.decreased_since(then) => all.decreases.push(counter.name.clone()),
             Some(then) if then.number() <= counter.number() => all.pairs.push((then, counter)),
             _ => {}
@@ -122,7 +122,7 @@ impl MetricRates {
                 *rates.entry(now.row.name()).or_default() += grown;
             }
         }
-        let of_files = now.iter().filter(|counter| counter.folder != Folder::Ethtool);
+        let of_files = now.iter().filter(|counter| counter.source != CounterSource::Ethtool);
         let present = counters::samples(of_files).iter().map(|sample| sample.row.name()).collect();
         MetricRates { rates, present }
     }
@@ -145,10 +145,10 @@ mod tests {
 
     use super::*;
 
-    fn counted(counts: &[(Folder, &str, u64)]) -> Port {
-        let count = |(folder, name, value): &(Folder, &str, u64)| Counter {
+    fn counted(counts: &[(CounterSource, &str, u64)]) -> Port {
+        let count = |(source, name, value): &(CounterSource, &str, u64)| Counter {
             name: (*name).to_owned(),
-            folder: *folder,
+            source: *source,
             value: Reading::Value(*value),
         };
         let counters = counts.iter().map(count).collect();
@@ -156,7 +156,7 @@ mod tests {
     }
 
     fn data(words: u64) -> Port {
-        counted(&[(Folder::Counters, "port_rcv_data", words)])
+        counted(&[(CounterSource::Counters, "port_rcv_data", words)])
     }
 
     #[test]
@@ -180,13 +180,13 @@ mod tests {
     #[test]
     fn a_saturated_counter_has_no_rate_and_is_listed() {
         let full = counted(&[
-            (Folder::Counters, "symbol_error", 65_535),
-            (Folder::Counters, "port_rcv_errors", 4),
+            (CounterSource::Counters, "symbol_error", 65_535),
+            (CounterSource::Counters, "port_rcv_errors", 4),
         ]);
         let rates = port(Some(&full), &full, 1.0);
         assert_eq!(rates.saturated, ["symbol_error"]);
         assert_eq!(rates.errors_per_second, Some(0.0), "the other still counts");
-        let alone = counted(&[(Folder::Counters, "symbol_error", 65_535)]);
+        let alone = counted(&[(CounterSource::Counters, "symbol_error", 65_535)]);
         assert_eq!(port(Some(&alone), &alone, 1.0).errors_per_second, None);
     }
 
@@ -200,8 +200,8 @@ mod tests {
     fn the_first_counter_of_a_metric_in_the_table_is_used() {
         let both = |words, bytes| {
             counted(&[
-                (Folder::HwCounters, "rx_bytes", bytes),
-                (Folder::Counters, "port_rcv_data", words),
+                (CounterSource::HwCounters, "rx_bytes", bytes),
+                (CounterSource::Counters, "port_rcv_data", words),
             ])
         };
         let rates = port(Some(&both(0, 0)), &both(10, 7), 1.0);
@@ -212,9 +212,9 @@ mod tests {
     fn pause_frames_of_all_priorities_count_as_congestion() {
         let pauses = |three, four| {
             counted(&[
-                (Folder::Ethtool, "rx_prio3_pause", three),
-                (Folder::Ethtool, "tx_prio4_pause", four),
-                (Folder::Ethtool, "rx_prio3_pause_duration", three * 1000),
+                (CounterSource::Ethtool, "rx_prio3_pause", three),
+                (CounterSource::Ethtool, "tx_prio4_pause", four),
+                (CounterSource::Ethtool, "rx_prio3_pause_duration", three * 1000),
             ])
         };
         let rates = port(Some(&pauses(0, 0)), &pauses(10, 4), 2.0);
@@ -225,8 +225,8 @@ mod tests {
     fn octets_of_ipv4_and_ipv6_are_summed() {
         let octets = |four, six| {
             counted(&[
-                (Folder::HwCounters, "ip4InOctets", four),
-                (Folder::HwCounters, "ip6InOctets", six),
+                (CounterSource::HwCounters, "ip4InOctets", four),
+                (CounterSource::HwCounters, "ip6InOctets", six),
             ])
         };
         let rates = port(Some(&octets(0, 5)), &octets(100, 7), 1.0);

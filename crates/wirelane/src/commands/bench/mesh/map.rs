@@ -14,7 +14,7 @@ pub(super) fn summary(matrix: &Matrix) -> String {
         let percent = slow.ratio_to_median * 100.0;
         format!("every link of {} is slow: {:.2} Gb/s, {percent:.0} %", slow.host, slow.gbps)
     });
-    let links = matrix.slow_links.iter().map(|slow| {
+    let links = matrix.slow_pairs.iter().map(|slow| {
         let percent = slow.ratio_to_median * 100.0;
         format!(
             "the link between {} and {} is slow: {:.2} Gb/s from {}, {percent:.0} %",

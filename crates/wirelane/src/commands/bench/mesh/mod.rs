@@ -164,7 +164,7 @@ fn pair(
                 let plan = args.plan(Test::Latency, LATENCY_BYTES);
                 let point =
                     relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?;
-                latency = point.latency.map(|spread| spread.p50_ns as f64 / 1e3);
+                latency = point.latency.map(|latency| latency.p50_ns as f64 / 1e3);
             }
             Ok((gbps.unwrap_or(0.0), latency))
         })();

@@ -51,7 +51,7 @@ pub(in crate::commands::bench) fn run(
     json: Option<&Path>,
 ) -> Result<(Run, Transferred, ProgramEnd), Failure> {
     let (mut log, path) = args.open_log()?;
-    let mut traffic = PortTraffic::start(&facts::side(), launch.ports());
+    let mut traffic = PortTraffic::start(&facts::host_facts(), launch.ports());
     let name = launch.name();
     let mut child = start(launch, &name).inspect_err(|_| args.remove_log(&path))?;
     let mut text = String::new();

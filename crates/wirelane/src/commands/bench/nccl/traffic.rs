@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use doctor::evaluation::Side;
+use doctor::evaluation::HostFacts;
 use doctor::evaluation::nccl::Transferred;
 use measure::CounterReader;
 
@@ -20,8 +20,8 @@ pub(super) struct PortTraffic {
 
 impl PortTraffic {
     /// Starts counting: the job's ports, or all if it uses none.
-    pub(super) fn start(side: &Side, job_ports: &[String]) -> PortTraffic {
-        let active = side.ports.iter().map(|port| port.name.clone());
+    pub(super) fn start(host: &HostFacts, job_ports: &[String]) -> PortTraffic {
+        let active = host.ports.iter().map(|port| port.name.clone());
         let ports: Vec<String> =
             active.filter(|port| job_ports.is_empty() || job_ports.contains(port)).collect();
         let read = facts::counters();

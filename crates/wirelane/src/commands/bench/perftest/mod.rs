@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use measure::{PortId, PortPair, Transports};
-use report::{Document, Latency, Operation, Outcome, Plan, Point, Spread, Test, Tool, Transport};
+use report::{Document, Latency, Operation, Outcome, Plan, Point, PointLatency, Test, Tool, Transport};
 
 use super::args::{PathArgs, ShapeArgs};
 use super::facts;
@@ -228,7 +228,7 @@ fn point(plan: &Plan, pair: &PortPair, to: &str, row: Row) -> Point {
             messages_per_second,
             ..point
         },
-        latency => Point { latency: spread(latency), operations: iterations(latency), ..point },
+        latency => Point { latency: point_latency(latency), operations: iterations(latency), ..point },
     }
 }
 
@@ -238,12 +238,12 @@ fn iterations(row: Row) -> u64 {
     }
 }
 
-fn spread(row: Row) -> Option<Spread> {
+fn point_latency(row: Row) -> Option<PointLatency> {
     let Row::Latency { iterations, min, max, typical, average, stdev, p99, p99_9, .. } = row else {
         return None;
     };
     let ns = |us: f64| (us * 1e3) as u64;
-    Some(Spread {
+    Some(PointLatency {
         count: iterations,
         min_ns: ns(min),
         p50_ns: ns(typical),
@@ -254,7 +254,7 @@ fn spread(row: Row) -> Option<Spread> {
         mean_ns: average * 1e3,
         stdev_ns: stdev * 1e3,
         jitter_ns: ns(p99).saturating_sub(ns(typical)),
-        steps: Vec::new(),
+        buckets: Vec::new(),
     })
 }
 

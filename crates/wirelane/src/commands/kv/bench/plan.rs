@@ -113,7 +113,7 @@ impl Plan {
 
     /// Fails if one request cannot transfer a value.
     pub(super) fn check_size(&self, client: &Client) -> Result<(), Failure> {
-        let max = client.max_at_once();
+        let max = client.max_put_bytes();
         if self.value_size > max {
             let (size, max) = (size::format(self.value_size), size::format(max));
             return Err(Failure::usage(format!(

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-use kv_client::{CallId, Client, Error, Kind, Pending, PutOptions, Stored, Value};
+use kv_client::{CallId, Client, Error, ErrorKind, Pending, PutOptions, Stored, Value};
 
 use super::load::key;
 use super::pattern::ValuePattern;
@@ -188,7 +188,7 @@ impl<'p> Runner<'p> {
     fn failed(&mut self, error: &Error) {
         self.tally.error(client_error(error));
         self.is_lost |=
-            matches!(error.kind(), Kind::Unavailable | Kind::Deadline | Kind::ProtocolError);
+            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::ProtocolError);
     }
 
     #[cold]

@@ -2,22 +2,22 @@
 
 use serde::Serialize;
 
-use super::{CHECKS, CheckInput, Finding, Verdict};
+use super::{CHECKS, CheckInput, Finding, Severity};
 
 /// The findings on a machine.
 #[derive(Debug, Clone, Serialize)]
-pub struct Report {
+pub struct FindingsReport {
     /// The machine's name.
     pub host: Option<String>,
     /// Names of its RDMA devices.
     pub devices: Vec<String>,
-    /// The number of findings of each verdict.
+    /// The number of findings of each severity.
     pub counts: Counts,
     /// The worst first; equal ones in the order of checks.
     pub findings: Vec<Finding>,
 }
 
-/// The number of findings of each verdict.
+/// The number of findings of each severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Problems.
@@ -32,10 +32,10 @@ pub struct Counts {
     pub ok: usize,
 }
 
-impl Report {
+impl FindingsReport {
     pub(super) fn new(input: &CheckInput<'_>, findings: Vec<Finding>) -> Self {
         let devices = input.node.devices.iter().map(|device| device.name.clone()).collect();
-        let mut report = Report {
+        let mut report = FindingsReport {
             host: input.node.host.name.value().cloned(),
             devices,
             counts: Counts::default(),
@@ -53,15 +53,15 @@ impl Report {
 
     fn sort_and_count(&mut self) {
         let place = |finding: &Finding| CHECKS.iter().position(|check| check.name == finding.check);
-        self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.verdict), place(finding)));
+        self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
         let count =
-            |verdict| self.findings.iter().filter(|finding| finding.verdict == verdict).count();
+            |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
         self.counts = Counts {
-            problem: count(Verdict::Problem),
-            warning: count(Verdict::Warning),
-            unknown: count(Verdict::Unknown),
-            note: count(Verdict::Note),
-            ok: count(Verdict::Ok),
+            problem: count(Severity::Problem),
+            warning: count(Severity::Warning),
+            unknown: count(Severity::Unknown),
+            note: count(Severity::Note),
+            ok: count(Severity::Ok),
         };
     }
 
@@ -77,7 +77,7 @@ impl Report {
 
     /// The summary in one line.
     pub fn line(&self) -> String {
-        let first = self.findings.first().filter(|first| first.verdict >= Verdict::Warning);
+        let first = self.findings.first().filter(|first| first.severity >= Severity::Warning);
         let first = first.map(|first| format!("; first: {}: {}", first.subject(), first.summary));
         if self.devices.is_empty() {
             return format!("no RDMA device on this machine{}", first.unwrap_or_default());

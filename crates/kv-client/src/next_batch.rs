@@ -7,15 +7,15 @@ use crate::receive_buffer::Lease;
 
 /// The encoded requests of the next batch.
 #[derive(Default)]
-pub(crate) struct Outbox {
+pub(crate) struct NextBatch {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) calls: Vec<Call>,
+    pub(crate) requests: Vec<PendingRequest>,
     /// The maximum bytes after their answers.
     pub(crate) inline_bytes: usize,
 }
 
-/// What the client keeps of a request in flight.
-pub(crate) struct Call {
+/// What the client keeps of a request until it is answered.
+pub(crate) struct PendingRequest {
     /// Identifies the caller.
     pub(crate) call_id: CallId,
     /// Whether its bytes follow after the answers.
@@ -28,9 +28,9 @@ pub(crate) struct Call {
     pub(crate) _lease: Option<Lease>,
 }
 
-impl Outbox {
+impl NextBatch {
     pub(crate) fn is_empty(&self) -> bool {
-        self.calls.is_empty()
+        self.requests.is_empty()
     }
 
     /// Whether the request fits into the batch.
@@ -38,8 +38,8 @@ impl Outbox {
         let message = BatchHead::LENGTH + self.bytes.len() + request.encoded_len();
         let inline_bytes = self.inline_bytes.saturating_add(request.inline_len() as usize);
         message <= limits.message as usize
-            && self.calls.len() < usize::from(limits.requests).min(MAX_REQUESTS)
-            && (self.calls.is_empty() || inline_bytes <= MAX_INLINE_BYTES)
+            && self.requests.len() < usize::from(limits.requests).min(MAX_REQUESTS)
+            && (self.requests.is_empty() || inline_bytes <= MAX_INLINE_BYTES)
     }
 
     pub(crate) fn push(&mut self, call_id: CallId, request: &Request<'_>, lease: Option<Lease>) {
@@ -51,7 +51,7 @@ impl Outbox {
             _ => false,
         };
         let (writes, opens_handle) = (request.sequence().is_some(), request.opens_handle());
-        self.calls.push(Call { call_id, is_inline, writes, opens_handle, _lease: lease });
+        self.requests.push(PendingRequest { call_id, is_inline, writes, opens_handle, _lease: lease });
     }
 
     /// Replaces the handles, which belong to a lost connection.
@@ -60,11 +60,11 @@ impl Outbox {
         debug_assert!(detached.is_ok(), "requests of ours");
     }
 
-    /// Empties the outbox and returns its calls; `spare` is the list for the next ones.
-    pub(crate) fn empty(&mut self, spare: Vec<Call>) -> Vec<Call> {
+    /// Empties the batch and returns its requests; `spare` is the list for the next ones.
+    pub(crate) fn empty(&mut self, spare: Vec<PendingRequest>) -> Vec<PendingRequest> {
         self.bytes.clear();
         self.inline_bytes = 0;
-        std::mem::replace(&mut self.calls, spare)
+        std::mem::replace(&mut self.requests, spare)
     }
 }
 
@@ -92,11 +92,11 @@ mod tests {
 
     /// How many of these requests one batch takes.
     fn batch(request: &Request<'_>, limits: &Limits) -> usize {
-        let mut outbox = Outbox::default();
-        while outbox.fits(request, limits) {
-            outbox.push(CallId::NONE, request, None);
+        let mut next_batch = NextBatch::default();
+        while next_batch.fits(request, limits) {
+            next_batch.push(CallId::NONE, request, None);
         }
-        outbox.calls.len()
+        next_batch.requests.len()
     }
 
     #[test]
@@ -124,11 +124,11 @@ mod tests {
     }
 
     #[test]
-    fn a_sent_batch_leaves_an_empty_outbox() {
-        let mut outbox = Outbox::default();
-        outbox.push(CallId::NONE, &get(100), None);
-        assert!(!outbox.is_empty() && outbox.inline_bytes == 100);
-        assert_eq!(outbox.empty(Vec::new()).len(), 1);
-        assert!(outbox.is_empty() && outbox.inline_bytes == 0 && outbox.bytes.is_empty());
+    fn a_sent_batch_leaves_an_empty_one() {
+        let mut next_batch = NextBatch::default();
+        next_batch.push(CallId::NONE, &get(100), None);
+        assert!(!next_batch.is_empty() && next_batch.inline_bytes == 100);
+        assert_eq!(next_batch.empty(Vec::new()).len(), 1);
+        assert!(next_batch.is_empty() && next_batch.inline_bytes == 0 && next_batch.bytes.is_empty());
     }
 }

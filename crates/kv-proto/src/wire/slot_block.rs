@@ -1,5 +1,5 @@
-//! The control block: words at the start of a client's receive buffer. A store that maps this memory polls them, so that requests
-//! and answers need no message.
+//! The slot block: request slots and flags at the start of a client's receive buffer. A store that maps this memory polls
+//! them, so that requests and answers need no message.
 //!
 //! It is optional. While the store **polls** it, a client submits a batch by a [`RequestSlot`] with the offset of its
 //! message, and the store completes it by a **completion flag**: the slot's sequence, in the word before the
@@ -9,10 +9,10 @@
 
 /// The offsets of the words.
 #[derive(Debug)]
-pub struct ControlBlock;
+pub struct SlotBlock;
 
-impl ControlBlock {
-    /// The bytes of the control block.
+impl SlotBlock {
+    /// The bytes of the slot block.
     pub const LENGTH: usize = Self::CONSUMED + 64;
     /// The cache line that the client writes: its state, then its slots. The store reads it as a whole.
     pub const CLIENT: usize = 0;
@@ -74,12 +74,12 @@ mod tests {
     fn slots_round_trip_and_do_not_overlap() {
         let slot = RequestSlot { sequence: 65_535, length: 1, at: u32::MAX };
         assert_eq!(RequestSlot::from_word(slot.to_word()), slot);
-        let slots: std::collections::BTreeSet<_> = (1..=7).map(ControlBlock::slot).collect();
+        let slots: std::collections::BTreeSet<_> = (1..=7).map(SlotBlock::slot).collect();
         assert_eq!(slots, (1..=7).map(|at| at * 8).collect());
-        assert!(slots.iter().all(|at| (8..ControlBlock::LINE).contains(at)));
+        assert!(slots.iter().all(|at| (8..SlotBlock::LINE).contains(at)));
         assert!(
-            ControlBlock::STORE.is_multiple_of(ControlBlock::LINE)
-                && ControlBlock::CONSUMED.is_multiple_of(ControlBlock::LINE)
+            SlotBlock::STORE.is_multiple_of(SlotBlock::LINE)
+                && SlotBlock::CONSUMED.is_multiple_of(SlotBlock::LINE)
         );
     }
 }

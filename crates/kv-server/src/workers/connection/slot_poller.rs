@@ -1,25 +1,25 @@
-//! Polls a client's control block: request slots instead of messages, completion flags instead of immediate data. See
-//! [`ControlBlock`].
+//! Polls a client's slot block: request slots instead of messages, completion flags instead of immediate data. See
+//! [`SlotBlock`].
 //!
 //! If the link can access the client's memory directly, reading it costs a few loads. If it cannot (any more), the client's
 //! cache line and the announced messages are read by operations: `in_flight` counts those, and at most one reads the line.
-//! A worker polls few control blocks; it counts those whose state is not `Off`.
+//! A worker polls few slot blocks; it counts those whose state is not `Off`.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
 use fabric::{Lane, Op, Slices, Window, Work};
-use kv_proto::wire::{ControlBlock, RequestSlot};
+use kv_proto::wire::{SlotBlock, RequestSlot};
 
 use super::client::Client;
-use super::completion_id::{CompletionId, ControlBlockOp};
+use super::completion_id::{CompletionId, SlotBlockOp};
 use crate::workers::context::WorkerContext;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveArea};
 
-/// The state of a control block.
+/// The state of a slot block.
 #[derive(Default)]
-pub(super) struct ControlBlockPoller {
+pub(super) struct SlotPoller {
     state: PollState,
     /// The sequence of the last slot read.
     last: u64,
@@ -47,10 +47,10 @@ enum PollState {
     LastRead,
 }
 
-/// The result of [`ControlBlockPoller::read_line`].
+/// The result of [`SlotPoller::read_line`].
 pub(super) enum LineRead {
     NotReady,
-    /// The client's cache line was read, to be [taken](ControlBlockPoller::take_line); `last`: polling ends with it.
+    /// The client's cache line was read, to be [taken](SlotPoller::take_line); `last`: polling ends with it.
     Ready {
         last: bool,
     },
@@ -58,14 +58,14 @@ pub(super) enum LineRead {
     NotShared,
 }
 
-/// The client's cache line of its control block, as it was read.
+/// The client's cache line of its slot block, as it was read.
 pub(super) struct Line {
-    bytes: [u8; ControlBlock::LINE],
+    bytes: [u8; SlotBlock::LINE],
     /// A completion flag was set before it was read.
     flag_set: bool,
 }
 
-impl ControlBlockPoller {
+impl SlotPoller {
     /// Whether no operation is in flight.
     pub(super) fn is_idle(&self) -> bool {
         self.in_flight == 0
@@ -91,11 +91,11 @@ impl ControlBlockPoller {
         context: &mut WorkerContext,
     ) {
         let may =
-            client.has_control_block() && self.state == PollState::Off && link.uses_shared_memory();
-        if may && context.polled_control_blocks < MAX_POLLED {
-            context.polled_control_blocks += 1;
+            client.has_slot_block() && self.state == PollState::Off && link.uses_shared_memory();
+        if may && context.polled_slot_blocks < MAX_POLLED {
+            context.polled_slot_blocks += 1;
             self.state = PollState::Starting;
-            self.write_state(ControlBlock::SET, client, area, ops);
+            self.write_state(SlotBlock::SET, client, area, ops);
         }
     }
 
@@ -125,7 +125,7 @@ impl ControlBlockPoller {
     /// Ends polling.
     pub(super) fn stop(&mut self, context: &mut WorkerContext) {
         if self.state != PollState::Off {
-            context.polled_control_blocks -= 1;
+            context.polled_slot_blocks -= 1;
         }
         // The client may sleep since a flag was set: the line must be read once more to notice that.
         self.requested |= self.flag_set;
@@ -139,9 +139,9 @@ impl ControlBlockPoller {
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) {
-        let to = client.receive_buffer().at(ControlBlock::STORE as u64);
+        let to = client.receive_buffer().at(SlotBlock::STORE as u64);
         ops.push_back(Op::write(
-            CompletionId::ControlBlock(ControlBlockOp::State).encode(),
+            CompletionId::SlotBlock(SlotBlockOp::State).encode(),
             area.word(word),
             to,
         ));
@@ -150,15 +150,15 @@ impl ControlBlockPoller {
 
     /// Handles the client's request to check its slots.
     pub(super) fn request_check(&mut self, client: &Client) -> Result<(), &'static str> {
-        self.requested = client.has_control_block();
-        self.requested.then_some(()).ok_or("a check of slots without control block")
+        self.requested = client.has_slot_block();
+        self.requested.then_some(()).ok_or("a check of slots without slot block")
     }
 
     /// Records that a completion flag was set.
     #[inline]
     pub(super) fn flag_set(&mut self) {
         self.flag_set = true;
-        // If the control block is not polled, the line must be read to see whether the client sleeps.
+        // If the slot block is not polled, the line must be read to see whether the client sleeps.
         self.requested |= self.state == PollState::Off;
     }
 
@@ -179,7 +179,7 @@ impl ControlBlockPoller {
             // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
-        if link.read_mapped(receive_buffer, ControlBlock::CLIENT as u64, &area.line()) {
+        if link.read_mapped(receive_buffer, SlotBlock::CLIENT as u64, &area.line()) {
             self.requested = false;
             return LineRead::Ready { last: self.state == PollState::LastRead };
         }
@@ -188,41 +188,41 @@ impl ControlBlockPoller {
             return LineRead::NotShared;
         }
         let last = self.state == PollState::LastRead;
-        let id = CompletionId::ControlBlock(if last {
-            ControlBlockOp::LastLine
+        let id = CompletionId::SlotBlock(if last {
+            SlotBlockOp::LastLine
         } else {
-            ControlBlockOp::Line
+            SlotBlockOp::Line
         });
-        let from = receive_buffer.at(ControlBlock::CLIENT as u64);
+        let from = receive_buffer.at(SlotBlock::CLIENT as u64);
         ops.push_back(Op::read(id.encode(), area.line(), from));
         self.in_flight += 1;
         (self.reading, self.requested) = (true, false);
         LineRead::NotReady
     }
 
-    /// Handles the completion of an operation on the control block.
+    /// Handles the completion of an operation on the slot block.
     pub(super) fn completed(
         &mut self,
-        op: ControlBlockOp,
+        op: SlotBlockOp,
         is_ok: bool,
         context: &mut WorkerContext,
     ) {
         self.in_flight -= 1;
         match op {
-            ControlBlockOp::Line | ControlBlockOp::LastLine => self.reading = false,
-            ControlBlockOp::State => match self.state {
+            SlotBlockOp::Line | SlotBlockOp::LastLine => self.reading = false,
+            SlotBlockOp::State => match self.state {
                 PollState::Starting if is_ok => self.state = PollState::On,
                 PollState::Stopping if is_ok => self.state = PollState::LastRead,
                 _ => self.stop(context),
             },
-            ControlBlockOp::Wake | ControlBlockOp::Slot(_) => {}
+            SlotBlockOp::Wake | SlotBlockOp::Slot(_) => {}
         }
     }
 
     /// Takes the line that was read. For flags that are set after this, the line is read again.
     #[inline]
     pub(super) fn take_line(&mut self, area: &ReceiveArea) -> Line {
-        let mut bytes = [0; ControlBlock::LINE];
+        let mut bytes = [0; SlotBlock::LINE];
         area.read_line(&mut bytes);
         Line { bytes, flag_set: std::mem::take(&mut self.flag_set) }
     }
@@ -231,7 +231,7 @@ impl ControlBlockPoller {
     #[inline]
     pub(super) fn next_slot(&mut self, line: &Line) -> Option<(u64, RequestSlot)> {
         let sequence = self.last + 1;
-        let slot = RequestSlot::from_word(line.word(ControlBlock::slot(sequence)));
+        let slot = RequestSlot::from_word(line.word(SlotBlock::slot(sequence)));
         (slot.sequence == sequence as u16).then(|| {
             self.last = sequence;
             (sequence, slot)
@@ -257,7 +257,7 @@ impl ControlBlockPoller {
         if link.read_mapped(receive_buffer, at, &into) {
             return Ok(Some(length));
         }
-        let id = CompletionId::ControlBlock(ControlBlockOp::Slot(sequence));
+        let id = CompletionId::SlotBlock(SlotBlockOp::Slot(sequence));
         ops.push_back(Op::read(id.encode(), into, receive_buffer.at(at)));
         self.in_flight += 1;
         Ok(None)
@@ -266,10 +266,10 @@ impl ControlBlockPoller {
     /// Wakes a client that slept, or was about to, when a flag was set.
     #[inline]
     pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
-        if line.flag_set && line.word(ControlBlock::CLIENT) == ControlBlock::SET {
+        if line.flag_set && line.word(SlotBlock::CLIENT) == SlotBlock::SET {
             let work = Work::Send { from: Slices::EMPTY, imm: Some(0) };
             ops.push_back(Op {
-                op_id: CompletionId::ControlBlock(ControlBlockOp::Wake).encode(),
+                op_id: CompletionId::SlotBlock(SlotBlockOp::Wake).encode(),
                 work,
             });
             self.in_flight += 1;
@@ -286,7 +286,7 @@ impl Line {
     }
 }
 
-/// Control blocks that a worker polls: each is read in every round.
+/// Slot blocks that a worker polls: each is read in every round.
 const MAX_POLLED: usize = 8;
-/// Steps per poll of the link while a control block is polled.
+/// Steps per poll of the link while a slot block is polled.
 const LINK_POLL_INTERVAL: u32 = 16;

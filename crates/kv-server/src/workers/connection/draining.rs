@@ -1,10 +1,10 @@
-//! The batches that a store still serves while it shuts down.
+//! The batches that a store still serves while it drains.
 
 use kv_proto::wire::{Batch, Request};
 
 use crate::engine::session::Session;
 
-/// Whether a batch only continues earlier requests, or repeats a write that was started before: if that were rejected as
+/// Whether a batch only continues earlier requests, or repeats a write that was started before: if that were refused as
 /// not executed, the client would execute it again elsewhere.
 pub(super) fn is_continuation(batch: &Batch<'_>, session: &Session) -> bool {
     let is_repeated = |request: Result<Request<'_>, _>| {

@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::input::{is_software, port_name};
 use crate::rates;
-use crate::{CheckInput, Verdict, run_checks};
+use crate::{CheckInput, Severity, run_checks};
 
-/// One end: ports, net devices, and the doctor's findings.
+/// The host at one end: ports, net devices, and the doctor's findings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Side {
+pub struct HostFacts {
     /// The host's name.
     pub host: String,
     /// Whether it is a virtual machine.
@@ -19,16 +19,16 @@ pub struct Side {
     /// CPUs online.
     pub cpus: Option<u32>,
     /// Active RDMA ports.
-    pub ports: Vec<PortSide>,
+    pub ports: Vec<PortFacts>,
     /// Net devices with addresses.
-    pub netdevs: Vec<NetSide>,
+    pub netdevs: Vec<NetdevFacts>,
     /// The doctor's warnings and problems.
-    pub findings: Vec<SideFinding>,
+    pub findings: Vec<HostFinding>,
 }
 
 /// An RDMA port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PortSide {
+pub struct PortFacts {
     /// `mlx5_0 port 1`.
     pub name: String,
     /// Whether it is software: rxe, siw.
@@ -58,7 +58,7 @@ pub struct Hop {
 
 /// A net device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct NetSide {
+pub struct NetdevFacts {
     /// `eth0`.
     pub name: String,
     /// Its addresses and prefix lengths.
@@ -71,7 +71,7 @@ pub struct NetSide {
 
 /// A finding of the doctor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SideFinding {
+pub struct HostFinding {
     /// The check.
     pub check: String,
     /// Devices, ports, or `host`.
@@ -82,19 +82,19 @@ pub struct SideFinding {
     pub fix: Option<String>,
 }
 
-impl Side {
+impl HostFacts {
     /// The facts of a machine.
-    pub fn new(input: &CheckInput<'_>) -> Side {
+    pub fn new(input: &CheckInput<'_>) -> HostFacts {
         let ports = input.active_ports().take(MAX_PORTS);
-        let ports = ports.map(|(device, port)| port_side(input, device, port));
+        let ports = ports.map(|(device, port)| port_facts(input, device, port));
         let netdevs = input.node.netdevs.iter().filter(|netdev| !netdev.ips.is_empty());
-        let netdevs = netdevs.take(MAX_PORTS).map(|netdev| NetSide {
+        let netdevs = netdevs.take(MAX_PORTS).map(|netdev| NetdevFacts {
             name: netdev.name.clone(),
             ips: netdev.ips.iter().copied().take(MAX_ADDRESSES).collect(),
             mbps: netdev.speed_mbps.map(u64::from),
             mtu: netdev.mtu.value().copied(),
         });
-        Side {
+        HostFacts {
             host: input.node.host.name.value().cloned().unwrap_or_default(),
             is_virtual: is_virtual(input),
             cpus: input.node.host.cpus.online,
@@ -105,23 +105,23 @@ impl Side {
     }
 
     /// Parses the facts that the other end sent; `None` if they are not valid.
-    pub fn parse(about: &serde_json::Value) -> Option<Side> {
+    pub fn parse(about: &serde_json::Value) -> Option<HostFacts> {
         serde_json::from_value(about.clone()).ok()
     }
 
     /// The port of a rail.
-    pub(super) fn port(&self, name: &str) -> Option<&PortSide> {
+    pub(super) fn port(&self, name: &str) -> Option<&PortFacts> {
         self.ports.iter().find(|port| port.name == name)
     }
 
     /// The net device that has an address.
-    pub(super) fn with_address(&self, address: IpAddr) -> Option<&NetSide> {
+    pub(super) fn with_address(&self, address: IpAddr) -> Option<&NetdevFacts> {
         self.netdevs.iter().find(|netdev| netdev.ips.iter().any(|(ip, _)| *ip == address))
     }
 
     /// The net device that reaches an address directly: the one with the longest matching prefix.
-    pub(super) fn towards(&self, address: IpAddr) -> Option<&NetSide> {
-        let reach = |netdev: &NetSide| {
+    pub(super) fn towards(&self, address: IpAddr) -> Option<&NetdevFacts> {
+        let reach = |netdev: &NetdevFacts| {
             let fit = netdev.ips.iter().filter(|(ip, bits)| is_within(address, *ip, *bits));
             fit.map(|(_, bits)| *bits).max()
         };
@@ -130,12 +130,12 @@ impl Side {
     }
 }
 
-fn port_side(input: &CheckInput<'_>, device: &Device, port: &Port) -> PortSide {
+fn port_facts(input: &CheckInput<'_>, device: &Device, port: &Port) -> PortFacts {
     let rate = rates::current(input, device, port);
     let speed = port.rate.value().and_then(|rate| rate.speed);
     let is_ethernet = port.link_layer == Reading::Value(LinkLayer::Ethernet);
     let coding = if is_ethernet { 1.0 } else { line_coding(speed) };
-    PortSide {
+    PortFacts {
         name: port_name(device, port),
         is_software: is_software(device),
         is_ethernet,
@@ -185,11 +185,11 @@ fn is_virtual(input: &CheckInput<'_>) -> bool {
     cpuinfo.as_ref().is_some_and(flags) || input.tree.exists("/sys/hypervisor/type")
 }
 
-fn findings(input: &CheckInput<'_>) -> Vec<SideFinding> {
+fn findings(input: &CheckInput<'_>) -> Vec<HostFinding> {
     let report = run_checks(input, &[]);
-    let bad = report.findings.iter().filter(|finding| finding.verdict >= Verdict::Warning);
+    let bad = report.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
     let slowing = bad.filter(|finding| SLOWING_CHECKS.contains(&finding.check));
-    let side_finding = |finding: &crate::Finding| SideFinding {
+    let side_finding = |finding: &crate::Finding| HostFinding {
         check: finding.check.to_owned(),
         subjects: finding.subjects.iter().take(MAX_ADDRESSES).cloned().collect(),
         summary: finding.summary.clone(),
@@ -230,7 +230,7 @@ const SLOWING_CHECKS: &[&str] = &[
     "bond",
     "aer",
 ];
-/// Ports and net devices. A side must fit in a hello message of 64 KiB, as with the limits below.
+/// Ports and net devices. The facts must fit in a hello message of 64 KiB, as with the limits below.
 const MAX_PORTS: usize = 32;
 const MAX_ADDRESSES: usize = 8;
 const MAX_HOPS: usize = 4;
@@ -242,18 +242,18 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_selects_the_net_device() {
-        let netdev = |name: &str, ip: &str, bits| NetSide {
+        let netdev = |name: &str, ip: &str, bits| NetdevFacts {
             name: name.to_owned(),
             ips: vec![(ip.parse().expect("an address"), bits)],
             mbps: None,
             mtu: None,
         };
-        let side = Side {
+        let facts = HostFacts {
             netdevs: vec![netdev("wide", "10.0.0.1", 8), netdev("near", "10.1.0.1", 24)],
-            ..Side::default()
+            ..HostFacts::default()
         };
         let by = |ip: &str| {
-            side.towards(ip.parse().expect("an address")).map(|netdev| netdev.name.as_str())
+            facts.towards(ip.parse().expect("an address")).map(|netdev| netdev.name.as_str())
         };
         assert_eq!((by("10.1.0.9"), by("10.2.0.9")), (Some("near"), Some("wide")));
         assert_eq!((by("192.0.2.1"), by("fe80::1")), (None, None));

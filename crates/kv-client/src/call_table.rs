@@ -6,7 +6,7 @@ use crate::in_flight::Outcome;
 /// Rows by the low half of their call ids. Each operation is a few loads and stores: no hashing,
 /// and no allocation once there are as many rows as are in flight at a time.
 #[derive(Default)]
-pub(crate) struct Answers {
+pub(crate) struct CallTable {
     rows: Vec<Row>,
     free: Vec<u32>,
     /// How many rows have an outcome.
@@ -27,7 +27,7 @@ enum State {
     Ready(Outcome),
 }
 
-impl Answers {
+impl CallTable {
     /// A call id for a new request.
     #[inline]
     pub(crate) fn expect(&mut self) -> CallId {
@@ -120,27 +120,27 @@ mod tests {
 
     #[test]
     fn tokens_are_not_used_twice_and_rows_are() {
-        let mut answers = Answers::default();
-        let [one, other] = [answers.expect(), answers.expect()];
-        assert!(answers.take(one).is_none() && !answers.any_ready());
-        answers.complete(other, Outcome::Lost);
-        assert_eq!(answers.all_ready().collect::<Vec<_>>(), [other]);
-        assert!(answers.take(other).is_some() && answers.take(other).is_none());
-        let third = answers.expect();
+        let mut calls = CallTable::default();
+        let [one, other] = [calls.expect(), calls.expect()];
+        assert!(calls.take(one).is_none() && !calls.any_ready());
+        calls.complete(other, Outcome::Lost);
+        assert_eq!(calls.all_ready().collect::<Vec<_>>(), [other]);
+        assert!(calls.take(other).is_some() && calls.take(other).is_none());
+        let third = calls.expect();
         assert!(third != other && third.row() == other.row(), "a row used again");
-        answers.complete(other, Outcome::Lost);
-        assert!(!answers.any_ready(), "an old call id is unknown");
+        calls.complete(other, Outcome::Lost);
+        assert!(!calls.any_ready(), "an old call id is unknown");
     }
 
     #[test]
     fn what_is_ignored_leaves_nothing_behind() {
-        let mut answers = Answers::default();
-        let [early, late] = [answers.expect(), answers.expect()];
-        answers.complete(early, Outcome::Lost);
-        answers.ignore(early);
-        answers.ignore(late);
-        answers.complete(late, Outcome::Lost);
-        assert!(!answers.any_ready());
-        assert_eq!((answers.rows.len(), answers.free.len()), (2, 2));
+        let mut calls = CallTable::default();
+        let [early, late] = [calls.expect(), calls.expect()];
+        calls.complete(early, Outcome::Lost);
+        calls.ignore(early);
+        calls.ignore(late);
+        calls.complete(late, Outcome::Lost);
+        assert!(!calls.any_ready());
+        assert_eq!((calls.rows.len(), calls.free.len()), (2, 2));
     }
 }

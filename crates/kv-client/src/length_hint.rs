@@ -4,15 +4,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many bytes to request of a value whose length is not known.
 #[derive(Debug)]
-pub(crate) struct Hint(AtomicUsize);
+pub(crate) struct LengthHint(AtomicUsize);
 
-impl Default for Hint {
+impl Default for LengthHint {
     fn default() -> Self {
-        Hint(AtomicUsize::new(MIN))
+        LengthHint(AtomicUsize::new(MIN))
     }
 }
 
-impl Hint {
+impl LengthHint {
     #[inline]
     pub(crate) fn get(&self) -> usize {
         self.0.load(Ordering::Relaxed)
@@ -40,7 +40,7 @@ mod tests {
 
     #[test]
     fn the_hint_grows_at_once_and_shrinks_slowly() {
-        let hint = Hint::default();
+        let hint = LengthHint::default();
         hint.learn(100_000);
         assert_eq!(hint.get(), 131_072);
         hint.learn(10);
