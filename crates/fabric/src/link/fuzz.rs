@@ -13,7 +13,7 @@ use super::protocol::hello::Hello;
 use super::rails::PROBE_BYTES;
 use super::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
 use crate::error::Error;
-use crate::lane::{BorrowedPath, Caps, Lane};
+use crate::lane::{Caps, Lane, PrivateMemoryPath};
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
@@ -398,7 +398,7 @@ const CAPS: Caps = Caps {
     receives: 256,
     inline: 0,
     peer_must_poll: false,
-    borrowed: BorrowedPath::Direct,
+    private_memory: PrivateMemoryPath::Direct,
     spins: false,
     wakes_by_timer: false,
     rdma: false,

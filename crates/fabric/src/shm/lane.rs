@@ -15,7 +15,7 @@ use super::ring::Ring;
 use super::share::shareable;
 use crate::engine::Engine;
 use crate::error::{Error, Kind};
-use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
+use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -74,11 +74,14 @@ impl ShmLane {
             peer: connection.peer.clone(),
             process: connection.process.clone(),
         });
-        let borrowed =
-            if connection.reachable { BorrowedPath::Kernel } else { BorrowedPath::ExtraCopy };
+        let private_memory = if connection.reachable {
+            PrivateMemoryPath::Kernel
+        } else {
+            PrivateMemoryPath::ExtraCopy
+        };
         Ok(ShmLane {
             id: next_lane_id(),
-            caps: Caps { borrowed, ..CAPS },
+            caps: Caps { private_memory, ..CAPS },
             engine: Engine::new([ring], receive_timeout),
             connection,
             timer,
@@ -351,7 +354,7 @@ impl Lane for ShmLane {
         }
         // Only an access that the peer has started can still write: later ones are refused.
         if !self.revoker.wait_for(self.connection.peer.accessing()) {
-            // The peer may be stopped while it accesses caller-owned memory: regions need the revoker when they are dropped.
+            // The peer may be stopped while it accesses private memory: regions need the revoker when they are dropped.
             std::mem::forget(self.revoker.clone());
         }
     }
@@ -395,7 +398,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    borrowed: BorrowedPath::ExtraCopy,
+    private_memory: PrivateMemoryPath::ExtraCopy,
     spins: true,
     wakes_by_timer: false,
     rdma: false,

@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use super::Config;
 use crate::engine::{Engine, Stream};
 use crate::error::{Error, Kind};
-use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
+use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -152,7 +152,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    borrowed: BorrowedPath::Direct,
+    private_memory: PrivateMemoryPath::Direct,
     spins: true,
     wakes_by_timer: false,
     rdma: false,

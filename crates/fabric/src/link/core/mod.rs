@@ -310,7 +310,7 @@ fn caps(config: &Config) -> Caps {
         receives: config.receives,
         inline: 0,
         peer_must_poll: true,
-        borrowed: crate::lane::BorrowedPath::ExtraCopy,
+        private_memory: crate::lane::PrivateMemoryPath::ExtraCopy,
         spins: true,
         wakes_by_timer: false,
         rdma: false,
