@@ -9,11 +9,11 @@
 //! by `copy`, for which races are defined, and words are accessed as atomics.
 #![allow(unsafe_code, reason = "copies to and from its own pages")]
 
-mod borrowed;
 pub(crate) mod copy;
 mod limits;
 mod mapping;
 mod prefault;
+mod private_bytes;
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, MutexGuard};
 
 use crate::error::{Error, Kind};
-use borrowed::PrivateBytes;
 use copy::copy;
 use mapping::Mapping;
+use private_bytes::PrivateBytes;
 
 /// Memory of this process. Clones share it; the last one frees it.
 ///
