@@ -151,8 +151,8 @@ impl Default for Config {
     }
 }
 
-/// The number of receive slots for control messages on each rail.
-pub(in crate::link) const CONTROL_SLOTS: u16 = 16;
+/// The number of receive slots for internal messages on each rail.
+pub(in crate::link) const INTERNAL_SLOTS: u16 = 16;
 
 #[cfg(test)]
 mod tests {

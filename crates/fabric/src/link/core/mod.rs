@@ -158,7 +158,7 @@ impl Core {
         if !self.operations.is_idle() {
             self.post_fragments();
         }
-        for class in [MessageClass::Messages, MessageClass::Control] {
+        for class in [MessageClass::Messages, MessageClass::Internal] {
             if !self.messages.outgoing(class).is_empty() {
                 self.send_all(class);
             }

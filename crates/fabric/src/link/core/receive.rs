@@ -85,7 +85,7 @@ impl Core {
             Body::OldValue { request, old } => self.answered(request, old),
             Body::Credit => {}
         }
-        self.release(location, MessageClass::Control);
+        self.release(location, MessageClass::Internal);
     }
 
     /// Executes an atomic operation of the peer.

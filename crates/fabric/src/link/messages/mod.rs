@@ -57,7 +57,7 @@ impl Messages {
 
     /// Whether more answers wait to be sent than a peer can have requested.
     pub(super) fn has_too_many_answers(&self) -> bool {
-        self.outgoing(MessageClass::Control).unnumbered() > MAX_ANSWERS
+        self.outgoing(MessageClass::Internal).unnumbered() > MAX_ANSWERS
     }
 
     /// Drops all outgoing messages.

@@ -39,7 +39,7 @@ impl UnnumberedMessage {
         match self {
             UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => MessageClass::Messages,
             UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => {
-                MessageClass::Control
+                MessageClass::Internal
             }
         }
     }
@@ -53,7 +53,7 @@ pub(in crate::link) struct Outgoing {
     /// Sent messages, starting with the oldest undelivered one; `None` for delivered ones.
     sent: VecDeque<Option<Message>>,
     oldest: u64,
-    /// The number of messages taken by the peer's caller; for control messages, which wait for no caller, the number
+    /// The number of messages taken by the peer's caller; for internal messages, which wait for no caller, the number
     /// delivered.
     taken: u64,
     waits_for_receives: bool,
