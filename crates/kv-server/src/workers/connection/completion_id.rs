@@ -12,8 +12,8 @@ pub(super) enum CompletionId {
     Reply(u32),
     /// A read of put data, for the put read in this row.
     PutRead(u32),
-    /// The control message in this row.
-    ControlMessage(u32),
+    /// The send in this row.
+    Send(u32),
     /// An operation on the control block.
     ControlBlock(ControlBlockOp),
 }
@@ -40,7 +40,7 @@ impl CompletionId {
             CompletionId::Receive(place) => RECEIVE | u64::from(place),
             CompletionId::Reply(row) => REPLY | u64::from(row),
             CompletionId::PutRead(row) => PUT_READ | u64::from(row),
-            CompletionId::ControlMessage(row) => CONTROL_MESSAGE | u64::from(row),
+            CompletionId::Send(row) => SEND | u64::from(row),
             CompletionId::ControlBlock(ControlBlockOp::Line) => CONTROL_BLOCK | LINE,
             CompletionId::ControlBlock(ControlBlockOp::LastLine) => CONTROL_BLOCK | LAST_LINE,
             CompletionId::ControlBlock(ControlBlockOp::State) => CONTROL_BLOCK | STATE,
@@ -59,7 +59,7 @@ impl CompletionId {
             RECEIVE => CompletionId::Receive(row),
             REPLY => CompletionId::Reply(row),
             PUT_READ => CompletionId::PutRead(row),
-            CONTROL_MESSAGE => CompletionId::ControlMessage(row),
+            SEND => CompletionId::Send(row),
             CONTROL_BLOCK => CompletionId::ControlBlock(match id & OPERATION {
                 LINE => ControlBlockOp::Line,
                 LAST_LINE => ControlBlockOp::LastLine,
@@ -77,7 +77,7 @@ const KIND: u64 = 0xff << 56;
 const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
 const PUT_READ: u64 = 3 << 56;
-const CONTROL_MESSAGE: u64 = 4 << 56;
+const SEND: u64 = 4 << 56;
 const CONTROL_BLOCK: u64 = 5 << 56;
 
 const OPERATION: u64 = 0xff << 48;
@@ -102,13 +102,8 @@ mod tests {
         ];
         let slots = [0, 1, SEQUENCE].map(ControlBlockOp::Slot);
         let rows = [0, 7, u32::MAX].into_iter().flat_map(|row| {
-            [
-                CompletionId::Receive,
-                CompletionId::Reply,
-                CompletionId::PutRead,
-                CompletionId::ControlMessage,
-            ]
-            .map(|kind| kind(row))
+            [CompletionId::Receive, CompletionId::Reply, CompletionId::PutRead, CompletionId::Send]
+                .map(|kind| kind(row))
         });
         for id in rows.chain(operations.into_iter().chain(slots).map(CompletionId::ControlBlock)) {
             assert_eq!(CompletionId::parse(id.encode()), Some(id));
