@@ -21,7 +21,6 @@ mod client;
 mod closing;
 mod completion_id;
 mod control_block_poller;
-mod control_messages;
 mod disk_requests;
 mod handles;
 mod in_place_reads;
@@ -34,6 +33,7 @@ mod put_reads;
 mod read;
 mod receives;
 mod replies;
+mod sends;
 mod serving;
 mod slots;
 mod write;
@@ -50,7 +50,6 @@ pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use completion_id::CompletionId;
 use control_block_poller::ControlBlockPoller;
-use control_messages::Sends;
 pub(crate) use disk_requests::Notification;
 pub(crate) use in_place_reads::InPlaceReads;
 pub use measure::SCRATCH_BYTES;
@@ -58,6 +57,7 @@ use peer::{Peer, State};
 use pending::Pending;
 use receives::Receives;
 use replies::Replies;
+use sends::Sends;
 
 pub(crate) struct Connection {
     pub(crate) link: Link,
