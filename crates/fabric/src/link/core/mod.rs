@@ -127,10 +127,10 @@ impl Core {
             }
         }
         self.post_queued();
-        self.rails.ring();
+        self.rails.post_queues();
         // Receives may have freed slots. Posted operations go first.
         self.refill_all();
-        self.rails.ring();
+        self.rails.post_queues();
         before - ops.len()
     }
 
@@ -147,7 +147,7 @@ impl Core {
             self.refill_all();
         }
         self.post_queued();
-        self.rails.ring();
+        self.rails.post_queues();
         self.completions.deliver_to(done, direct);
         done.len() - before
     }
@@ -200,7 +200,7 @@ impl Core {
         self.check_time();
         self.finish_end(); // after the rails: it needs all lanes to be gone
         self.post_queued();
-        self.rails.ring();
+        self.rails.post_queues();
     }
 
     // Queries.

@@ -165,10 +165,10 @@ impl Rails {
 
     /// Posts the queued operations of all lanes.
     #[inline]
-    pub(super) fn ring(&mut self) {
+    pub(super) fn post_queues(&mut self) {
         for at in &self.live {
             if let Some(lane) = self.rails[usize::from(*at)].lane_mut() {
-                lane.ring();
+                lane.post_queue();
             }
         }
     }

@@ -212,7 +212,7 @@ fn messages_both_ways_over_a_lossy_wire_do_not_end_the_link() {
 }
 
 #[test]
-fn crossing_control_messages_and_credits_do_not_block_each_other() {
+fn crossing_internal_messages_and_credits_do_not_block_each_other() {
     let mut pair = Pair::new(&small());
     pair.sim.world.change("r1", |faults| faults.dead = true);
     let words = [region(4096, Rights::ALL), region(4096, Rights::ALL)];

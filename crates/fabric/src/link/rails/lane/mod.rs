@@ -168,9 +168,9 @@ impl RailLane {
         self.queue.push_back(op);
     }
 
-    /// Posts the queue.
+    /// Posts the queued operations.
     #[inline]
-    pub(in crate::link::rails) fn ring(&mut self) {
+    pub(in crate::link::rails) fn post_queue(&mut self) {
         if !self.queue.is_empty() {
             self.lane.post(&mut self.queue);
         }
