@@ -14,7 +14,7 @@ use crate::region::{Region, Rights, Slice};
 use crate::setup::Fabric;
 
 #[derive(Debug)]
-pub(in crate::link) struct MessageQueue {
+pub(in crate::link) struct MessageBuffers {
     /// The receive slots, followed by as many send buffers.
     region: Region,
     slots: u32,
@@ -47,7 +47,7 @@ pub(in crate::link) struct Payload {
     pub(in crate::link) length: usize,
 }
 
-impl MessageQueue {
+impl MessageBuffers {
     /// May block: memory is registered.
     pub(in crate::link) fn new(
         fabric: &dyn Fabric,
@@ -60,7 +60,7 @@ impl MessageQueue {
         let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
-        Ok(MessageQueue {
+        Ok(MessageBuffers {
             slots,
             slot_size,
             unposted: (0..slots).map(|slot| (buffer(&region, slot, slot_size), None)).collect(),
@@ -234,7 +234,7 @@ impl MessageQueue {
     }
 
     /// Writes a message with `length` bytes of `from`, starting at `offset`, into a send buffer, to be returned by
-    /// [`MessageQueue::return_buffer`]. The caller has checked for capacity.
+    /// [`MessageBuffers::return_buffer`]. The caller has checked for capacity.
     pub(in crate::link) fn write(
         &mut self,
         mut header: Header,

@@ -11,7 +11,7 @@ use super::lane::RailLane;
 use super::probe::Probe;
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
-use crate::link::messages::message_queue::MessageQueue;
+use crate::link::messages::message_queue::MessageBuffers;
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 use crate::setup::{Fabric, Side, UnconnectedLane};
@@ -148,7 +148,7 @@ fn connect(
     options: &LaneOptions,
 ) -> Result<TaskOutput, Error> {
     // Before the lane is connected, so that buffers are ready when the peer sends.
-    let messages = MessageQueue::new(fabric, options.messages, options.max_payload)?;
+    let messages = MessageBuffers::new(fabric, options.messages, options.max_payload)?;
     let probe = Probe::new(fabric)?;
     let lane = unconnected.connect(offer, options.timeout)?;
     if lane.caps().datagram {
