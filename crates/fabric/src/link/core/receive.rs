@@ -1,7 +1,7 @@
 //! Incoming messages, on any rail: each takes effect once and in order, and messages for the caller are matched with receives.
 
 use super::Core;
-use crate::link::messages::message_queue::Payload;
+use crate::link::messages::message_buffers::Payload;
 use crate::link::messages::{Arrival, InboxMessage, InboxStep, PayloadLocation, UnnumberedMessage};
 use crate::link::operations::runs;
 use crate::link::protocol::header::{AtomicOp, Body, Header, MessageClass};

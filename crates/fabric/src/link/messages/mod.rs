@@ -5,7 +5,7 @@
 
 mod inbox;
 mod incoming;
-pub(super) mod message_queue;
+pub(super) mod message_buffers;
 mod outgoing;
 
 use self::inbox::Inbox;

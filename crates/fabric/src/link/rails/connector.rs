@@ -11,7 +11,7 @@ use super::lane::RailLane;
 use super::probe::Probe;
 use crate::error::{Error, Kind};
 use crate::lane::Lane;
-use crate::link::messages::message_queue::MessageBuffers;
+use crate::link::messages::message_buffers::MessageBuffers;
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 use crate::setup::{Fabric, Side, UnconnectedLane};

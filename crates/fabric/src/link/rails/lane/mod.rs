@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::keys::Keys;
 use super::probe::Probe;
 use crate::lane::Lane;
-use crate::link::messages::message_queue::{MessageBuffers, Payload};
+use crate::link::messages::message_buffers::{MessageBuffers, Payload};
 use crate::link::operations::NEVER_CONFIRMED;
 use crate::link::protocol::header::Header;
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
