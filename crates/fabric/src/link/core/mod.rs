@@ -140,10 +140,10 @@ impl Core {
         self.now = now;
         let before = done.len();
         let direct = self.completions.collect_into(done);
-        for index in 0..self.rails.live_count() {
-            self.poll_rail(self.rails.live(index));
+        for index in 0..self.rails.attached_count() {
+            self.poll_rail(self.rails.attached(index));
         }
-        if self.rails.live_count() > 1 {
+        if self.rails.attached_count() > 1 {
             self.refill_all();
         }
         self.post_queued();

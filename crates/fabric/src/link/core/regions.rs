@@ -17,8 +17,8 @@ impl Core {
             return Err(Error::new(Kind::Gone, "grant a region", &ended.why, fix));
         }
         let (id, remote) = self.regions.grant(region)?;
-        for index in 0..self.rails.live_count() {
-            self.report_key(self.rails.live(index), id, region);
+        for index in 0..self.rails.attached_count() {
+            self.report_key(self.rails.attached(index), id, region);
         }
         Ok(remote)
     }

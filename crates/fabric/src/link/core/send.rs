@@ -122,8 +122,8 @@ impl Core {
 
     /// As [`Core::refill`], for all rails: a message on one rail may free a slot of another.
     pub(super) fn refill_all(&mut self) {
-        for index in 0..self.rails.live_count() {
-            self.refill(self.rails.live(index));
+        for index in 0..self.rails.attached_count() {
+            self.refill(self.rails.attached(index));
         }
     }
 

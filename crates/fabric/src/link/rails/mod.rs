@@ -1,6 +1,6 @@
 //! The rails of a link: which have a lane, which are active, and which one an operation takes.
 //!
-//! `live` are the rails with a lane; `healthy` is the number of those whose lane is not closed; `active` are the
+//! `attached` are the rails with a lane, also a dead one; `healthy` is the number of those whose lane is not closed; `active` are the
 //! rails that are up and of the best transport that is up. All three change only in this file: when a lane is
 //! attached, closed or detached, and when a rail comes up or fails.
 
@@ -31,7 +31,7 @@ pub(super) use self::rail::{LostLaneOp, Rail, RailState, SetupError};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
-    live: Vec<u8>,
+    attached: Vec<u8>,
     active: Vec<u8>,
     healthy: usize,
     /// The position in `active` to start the next choice at (round robin).
@@ -64,7 +64,7 @@ impl Rails {
     ) -> Self {
         Rails {
             rails: plans.into_iter().map(Rail::new).collect(),
-            live: Vec::new(),
+            attached: Vec::new(),
             active: Vec::new(),
             healthy: 0,
             next_choice: 0,
@@ -134,21 +134,21 @@ impl Rails {
         self.rails.iter_mut().filter_map(Rail::lane_mut)
     }
 
-    /// The rail at this position in `live`.
+    /// The rail at this position in `attached`.
     #[inline]
-    pub(super) fn live(&self, index: usize) -> u8 {
-        self.live[index]
+    pub(super) fn attached(&self, index: usize) -> u8 {
+        self.attached[index]
     }
 
     #[inline]
-    pub(super) fn live_count(&self) -> usize {
-        self.live.len()
+    pub(super) fn attached_count(&self) -> usize {
+        self.attached.len()
     }
 
     /// Whether a lane is closing.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
-        self.live.len() != self.healthy
+        self.attached.len() != self.healthy
     }
 
     #[inline]
@@ -166,7 +166,7 @@ impl Rails {
     /// Posts the queued operations of all lanes.
     #[inline]
     pub(super) fn post_queues(&mut self) {
-        for at in &self.live {
+        for at in &self.attached {
             if let Some(lane) = self.rails[usize::from(*at)].lane_mut() {
                 lane.post_queue();
             }
@@ -183,13 +183,13 @@ impl Rails {
 
     /// Arms all lanes; `false` if one of them has work to do.
     pub(super) fn arm(&mut self) -> bool {
-        let Rails { live, rails, .. } = self;
-        live.iter().all(|at| rails[usize::from(*at)].lane_mut().is_none_or(RailLane::arm))
+        let Rails { attached, rails, .. } = self;
+        attached.iter().all(|at| rails[usize::from(*at)].lane_mut().is_none_or(RailLane::arm))
     }
 
     /// The descriptors of all lanes, with rail and generation.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = (u8, u32, BorrowedFd<'_>)> {
-        self.live.iter().filter_map(|at| {
+        self.attached.iter().filter_map(|at| {
             let rail = self.get(*at);
             Some((*at, rail.generation(), rail.lane()?.fd()))
         })
@@ -205,7 +205,7 @@ impl Rails {
     /// Gives a rail its lane.
     pub(super) fn attach(&mut self, at: u8, lane: RailLane) {
         self.get_mut(at).set_lane(lane);
-        self.live.push(at);
+        self.attached.push(at);
         self.healthy += 1;
     }
 
@@ -259,7 +259,7 @@ impl Rails {
     /// Takes out the lane of a rail, if it is closed and drained. [`Rails::discard`] must follow.
     pub(super) fn detach(&mut self, at: u8) -> Option<RailLane> {
         let lane = self.get_mut(at).take_drained()?;
-        self.live.retain(|live| *live != at);
+        self.attached.retain(|other| *other != at);
         Some(lane)
     }
 

@@ -150,7 +150,7 @@ impl Rails {
         // Expired timers wait for something else.
         let states = states.filter(|at| *at > now);
         let lanes =
-            self.live.iter().filter_map(|at| self.lane(*at)?.next_due(now, config.op_timeout));
+            self.attached.iter().filter_map(|at| self.lane(*at)?.next_due(now, config.op_timeout));
         let no_rail_since = self.no_rail_since.map(|since| since + config.no_rail_timeout);
         states.chain(lanes).chain(no_rail_since).chain(self.plan_due(config)).min()
     }
