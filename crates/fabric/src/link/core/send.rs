@@ -130,10 +130,10 @@ impl Core {
     /// Sends credits to a peer that may wait for them. If the peer has no slot for that on the
     /// lane, because messages of both ends crossed, they are sent over the control connection.
     #[inline]
-    fn give_credit(&mut self, at: u8) {
-        let rail = self.rails.get_mut(at);
-        let (generation, connected) = (rail.generation(), rail.is_peer_connected());
-        let Some(lane) = rail.lane_mut() else { return };
+    fn give_credit(&mut self, rail: u8) {
+        let entry = self.rails.get_mut(rail);
+        let (generation, connected) = (entry.generation(), entry.is_peer_connected());
+        let Some(lane) = entry.lane_mut() else { return };
         let owes = lane.messages().is_credit_due() || self.messages.inbox().is_report_due();
         if !owes || !connected {
             return;
@@ -142,11 +142,11 @@ impl Core {
         if lane.messages().can_send_credit() && lane.can_queue() {
             let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
             if let Some(bytes) = lane.messages_mut().write(header, (&[], 0, 0)) {
-                self.post_message(at, bytes, LaneOpKind::Credit);
+                self.post_message(rail, bytes, LaneOpKind::Credit);
             }
             return;
         }
         let freed = lane.messages_mut().report_freed();
-        self.send_control(&Control::Freed { rail: at, generation, freed, taken });
+        self.send_control(&Control::Freed { rail, generation, freed, taken });
     }
 }
