@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use self::lane_counters::LaneCounters;
-use self::link_transports::LinkTransports;
+use self::link_transports::LinkFabrics;
 use self::plan::{Plans, combine_policies, plan};
 use self::ports::{DeviceList, Ports};
 use self::providers::Providers;
@@ -297,7 +297,7 @@ impl Inner {
                 true => !theirs.ports.is_empty(),
                 false => ours.ports.is_empty() && theirs.transports.contains(&Transport::Verbs),
             };
-        let transports = LinkTransports {
+        let opener = LinkFabrics {
             inner: self.clone(),
             peer: session.peer_address(),
             theirs: theirs.clone(),
@@ -323,7 +323,7 @@ impl Inner {
             peer_max_payload: info.theirs.max_payload as usize,
             peer_max_regions: info.theirs.regions as usize,
             connection: Box::new(session),
-            connector: Box::new(ThreadConnector::new(Arc::new(transports))?),
+            connector: Box::new(ThreadConnector::new(Arc::new(opener))?),
             plans: plans.plans,
             can_plan_again,
             now: Duration::ZERO,
