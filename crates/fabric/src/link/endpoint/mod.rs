@@ -2,7 +2,7 @@
 
 mod devices;
 mod lane_counters;
-mod link_transports;
+mod link_fabrics;
 mod listener;
 mod plan;
 mod ports;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use self::lane_counters::LaneCounters;
-use self::link_transports::LinkFabrics;
+use self::link_fabrics::LinkFabrics;
 use self::plan::{Plans, combine_policies, plan};
 use self::ports::{DeviceList, Ports};
 use self::providers::Providers;
