@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Core;
 use super::completions::cause;
 use crate::link::event::EventKind;
-use crate::link::operations::{Fragment, LaneOpKind, Operation, restore_op};
+use crate::link::operations::{Fragment, LaneOpKind, MultiStepOp, restore_op};
 use crate::link::rails::{LostLaneOp, RailChange, RailState};
 use crate::op::Failure;
 
@@ -153,7 +153,7 @@ impl Core {
                 if permanent {
                     return self.completions.finish(op, Err(failure));
                 }
-                let operation = Operation::lost(op, failure);
+                let operation = MultiStepOp::lost(op, failure);
                 let length = operation.total();
                 let operation = self.operations.insert(operation);
                 self.operations.push_retry(Fragment { operation, offset: 0, length });

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
-use crate::link::operations::{Fragment, LaneOp, LaneOpKind, Operation};
+use crate::link::operations::{Fragment, LaneOp, LaneOpKind, MultiStepOp};
 use crate::link::protocol::header::MessageClass;
 use crate::link::rails::RailChoice;
 use crate::op::{Failure, Op, Work};
@@ -92,7 +92,7 @@ impl Core {
             _ => None,
         };
         let timed = self.completions.posted_in_fragments();
-        let number = self.operations.insert(Operation::new(op, timed));
+        let number = self.operations.insert(MultiStepOp::new(op, timed));
         match message {
             Some(message) => self.messages.push(message(number)),
             None if !self.start_with_imm(number) => self.operations.wait(number),

@@ -1,7 +1,7 @@
 //! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
-//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others have a
-//! row, whose number their fragments and messages refer to. A row whose bytes are not all cut into fragments is in `waiting` or
+//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others, each a [`MultiStepOp`],
+//! have a row, whose number their fragments and messages refer to. A row whose bytes are not all cut into fragments is in `waiting` or
 //! `key_pending`, never in both. Once a row is removed its number is in no list, since it is reused.
 
 mod lane_op;
@@ -15,11 +15,11 @@ use crate::slab::Slab;
 pub(super) use self::lane_op::{
     Fragment, LaneOp, LaneOpKind, NEVER_CONFIRMED, WholeOperation, restore_op, restore_window,
 };
-pub(super) use self::operation::{NextStep, Operation, runs};
+pub(super) use self::operation::{MultiStepOp, NextStep, runs};
 
 pub(super) struct Operations {
     lane_ops: Slab<LaneOp>,
-    rows: Slab<Operation>,
+    rows: Slab<MultiStepOp>,
     /// Operations with bytes that are not in a fragment yet.
     waiting: VecDeque<u32>,
     /// Operations on regions whose key has not arrived yet.
@@ -65,27 +65,27 @@ impl Operations {
 
     // Rows.
 
-    pub(super) fn insert(&mut self, operation: Operation) -> u32 {
+    pub(super) fn insert(&mut self, operation: MultiStepOp) -> u32 {
         self.rows.insert(operation)
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Option<&Operation> {
+    pub(super) fn get(&self, number: u32) -> Option<&MultiStepOp> {
         self.rows.get(number)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Operation> {
+    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut MultiStepOp> {
         self.rows.get_mut(number)
     }
 
     /// Takes out a finished operation. It is in no list: its bytes are placed, or it was abandoned.
-    pub(super) fn remove(&mut self, number: u32) -> Option<Operation> {
+    pub(super) fn remove(&mut self, number: u32) -> Option<MultiStepOp> {
         self.rows.remove(number)
     }
 
     /// Takes out all operations, once the link has ended.
-    pub(super) fn take_all(&mut self) -> Vec<Operation> {
+    pub(super) fn take_all(&mut self) -> Vec<MultiStepOp> {
         self.waiting.clear();
         self.retries.clear();
         self.key_pending.clear();
@@ -140,7 +140,7 @@ impl Operations {
     /// Removes the first waiting operation from the queue if all of it is in fragments.
     pub(super) fn drop_cut(&mut self) {
         let first = self.waiting.front().and_then(|number| self.rows.get(*number));
-        if first.is_none_or(Operation::is_cut) {
+        if first.is_none_or(MultiStepOp::is_cut) {
             self.waiting.pop_front();
         }
     }

@@ -1,4 +1,5 @@
-//! An operation of the caller that is not a single operation of one lane: long, with an answer, or repeated.
+//! A multi-step operation: one of the caller that is not a single operation of one lane. It is long, has an answer, or is
+//! repeated.
 //!
 //! It is finished when all its bytes are in fragments, all fragments and messages have completed, and the answer has arrived,
 //! if it has one.
@@ -13,7 +14,7 @@ use crate::op::{Done, Failure, Op, Slices, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
-pub(in crate::link) struct Operation {
+pub(in crate::link) struct MultiStepOp {
     /// The caller's operation, returned when it is finished.
     op: Op,
     total: u64,
@@ -52,14 +53,14 @@ pub(in crate::link) enum NextStep {
     Finish(Result<Done, Failure>),
 }
 
-impl Operation {
+impl MultiStepOp {
     pub(in crate::link) fn new(op: Op, timed: Option<Instant>) -> Self {
         let followup = match op.work {
             Work::Write { imm: Some(_), .. } => Followup::WriteImm,
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Followup::Answer,
             _ => Followup::Nothing,
         };
-        Operation {
+        MultiStepOp {
             total: op.work.total() as u64,
             op,
             cut: 0,
@@ -75,7 +76,7 @@ impl Operation {
 
     /// An operation that a lane had whole, and lost: one fragment, to be posted again.
     pub(in crate::link) fn lost(op: Op, failure: Failure) -> Self {
-        let mut operation = Operation::new(op, None);
+        let mut operation = MultiStepOp::new(op, None);
         operation.cut_all();
         operation.started = true;
         operation.count_refusal(failure);
