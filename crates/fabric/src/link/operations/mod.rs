@@ -5,7 +5,7 @@
 //! `key_pending`, never in both. Once a row is removed its number is in no list, since it is reused.
 
 mod lane_op;
-mod operation;
+mod multi_step_op;
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::slab::Slab;
 pub(super) use self::lane_op::{
     Fragment, LaneOp, LaneOpKind, NEVER_CONFIRMED, WholeOperation, restore_op, restore_window,
 };
-pub(super) use self::operation::{MultiStepOp, NextStep, runs};
+pub(super) use self::multi_step_op::{MultiStepOp, NextStep, runs};
 
 pub(super) struct Operations {
     lane_ops: Slab<LaneOp>,
