@@ -92,17 +92,17 @@ impl Core {
             _ => None,
         };
         let timed = self.completions.posted_in_fragments();
-        let number = self.operations.insert(MultiStepOp::new(op, timed));
+        let row = self.operations.insert(MultiStepOp::new(op, timed));
         match message {
-            Some(message) => self.messages.push(message(number)),
-            None if !self.start_with_imm(number) => self.operations.wait(number),
+            Some(message) => self.messages.push(message(row)),
+            None if !self.start_with_imm(row) => self.operations.wait(row),
             None => {}
         }
     }
 
     /// A short write with immediate data: on an ordered lane the immediate data is sent right behind the write.
-    fn start_with_imm(&mut self, number: u32) -> bool {
-        let Some(operation) = self.operations.get(number) else { return false };
+    fn start_with_imm(&mut self, row: u32) -> bool {
+        let Some(operation) = self.operations.get(row) else { return false };
         let total = operation.total();
         let messages = self.messages.outgoing(MessageClass::Messages);
         let nothing_before =
@@ -119,11 +119,11 @@ impl Core {
         if !lane.is_ordered() || !lane.messages().has_capacity(MessageClass::Messages) {
             return false;
         }
-        if let Some(operation) = self.operations.get_mut(number) {
+        if let Some(operation) = self.operations.get_mut(row) {
             operation.cut_all();
         }
-        self.post_fragment(rail, Fragment { operation: number, offset: 0, length: total }, window);
-        self.queue_write_imm(number);
+        self.post_fragment(rail, Fragment { operation: row, offset: 0, length: total }, window);
+        self.queue_write_imm(row);
         self.send_next(MessageClass::Messages, Some(rail));
         true
     }

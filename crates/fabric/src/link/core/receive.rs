@@ -105,15 +105,15 @@ impl Core {
     }
 
     /// The peer answered an atomic operation of ours.
-    fn answered(&mut self, number: u32, old: Option<u64>) {
-        let operation = self.operations.get(number).filter(|found| found.awaits_answer());
+    fn answered(&mut self, row: u32, old: Option<u64>) {
+        let operation = self.operations.get(row).filter(|found| found.awaits_answer());
         let Some(operation) = operation else {
             return self.fail_link(Failure::ProtocolError, "the peer answered an unknown request");
         };
         if let (Some(old), [location]) = (old, operation.work().local()) {
             location.region().memory().store(location.offset(), old);
         }
-        self.finish_operation(number, old.map(Done::Old).ok_or(Failure::Access));
+        self.finish_operation(row, old.map(Done::Old).ok_or(Failure::Access));
     }
 
     /// Matches messages with receives, as long as there are both.

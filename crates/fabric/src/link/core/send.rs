@@ -41,17 +41,17 @@ impl Core {
     /// The next packet of an unnumbered message, and whether it is the last.
     fn write(&mut self, message: UnnumberedMessage) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
-        let number = match message {
+        let row = match message {
             UnnumberedMessage::OldValue { request, old } => {
                 return plain(Body::OldValue { request, old });
             }
-            UnnumberedMessage::Send(number)
-            | UnnumberedMessage::WriteImm(number)
-            | UnnumberedMessage::Atomic(number) => number,
+            UnnumberedMessage::Send(row)
+            | UnnumberedMessage::WriteImm(row)
+            | UnnumberedMessage::Atomic(row) => row,
         };
         let limit = self.messages.peer_max_payload();
-        let operation = self.operations.get_mut(number);
-        operation.map_or_else(|| plain(Body::Void), |found| found.next_message(number, limit))
+        let operation = self.operations.get_mut(row);
+        operation.map_or_else(|| plain(Body::Void), |found| found.next_message(row, limit))
     }
 
     /// Posts a message that has its sequence number.
@@ -86,11 +86,10 @@ impl Core {
     pub(super) fn resend(&mut self, class: MessageClass, sequence: u64) {
         let outgoing = self.messages.outgoing_mut(class);
         let Some(message) = outgoing.sent_message(sequence) else { return };
-        let operation =
-            message.operation.and_then(|number| Some((number, self.operations.get(number)?)));
+        let operation = message.operation.and_then(|row| Some((row, self.operations.get(row)?)));
         match operation {
-            Some((number, operation)) if operation.has_fragments() => {
-                return self.operations.defer_write_imm(number, sequence);
+            Some((row, operation)) if operation.has_fragments() => {
+                return self.operations.defer_write_imm(row, sequence);
             }
             Some((_, operation)) if operation.has_failed() => message.void(),
             _ => {}

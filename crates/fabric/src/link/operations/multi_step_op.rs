@@ -114,9 +114,9 @@ impl MultiStepOp {
     }
 
     /// Cuts the next fragment, of at most `max_length` bytes.
-    pub(super) fn cut(&mut self, number: u32, max_length: u64) -> Fragment {
+    pub(super) fn cut(&mut self, row: u32, max_length: u64) -> Fragment {
         let length = (self.total - self.cut).min(max_length);
-        let fragment = Fragment { operation: number, offset: self.cut, length };
+        let fragment = Fragment { operation: row, offset: self.cut, length };
         self.fragments += 1;
         self.cut += length;
         fragment
@@ -183,8 +183,8 @@ impl MultiStepOp {
         self.messages += 1;
     }
 
-    /// Its next message, with at most `limit` bytes of payload, and whether it is the last. `number` is that of the operation.
-    pub(in crate::link) fn next_message(&mut self, number: u32, limit: u64) -> (Message, bool) {
+    /// Its next message, with at most `limit` bytes of payload, and whether it is the last. `row` is the operation's.
+    pub(in crate::link) fn next_message(&mut self, row: u32, limit: u64) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
         self.started = true;
         match &self.op.work {
@@ -194,18 +194,16 @@ impl MultiStepOp {
                 self.cut += length;
                 self.messages += 1;
                 let body = Body::Fragment { total, offset, imm: *imm };
-                let message = Message { body, operation: Some(number), payload: length };
+                let message = Message { body, operation: Some(row), payload: length };
                 (message, self.cut == total)
             }
-            Work::FetchAdd { at, add, .. } => {
-                plain(atomic_request(number, at, AtomicOp::Add(*add)))
-            }
+            Work::FetchAdd { at, add, .. } => plain(atomic_request(row, at, AtomicOp::Add(*add))),
             Work::CompareSwap { at, expect, new, .. } => {
-                plain(atomic_request(number, at, AtomicOp::Swap { expect: *expect, new: *new }))
+                plain(atomic_request(row, at, AtomicOp::Swap { expect: *expect, new: *new }))
             }
             Work::Write { imm, .. } => {
                 let body = Body::WriteImm { length: self.total, imm: imm.unwrap_or(0) };
-                (Message { body, operation: Some(number), payload: 0 }, true)
+                (Message { body, operation: Some(row), payload: 0 }, true)
             }
             Work::Read { .. } | Work::Receive { .. } => plain(Body::Void),
         }
@@ -249,9 +247,9 @@ impl MultiStepOp {
     }
 }
 
-fn atomic_request(number: u32, at: &Target, op: AtomicOp) -> Body {
+fn atomic_request(row: u32, at: &Target, op: AtomicOp) -> Body {
     let region = at.window.region().unwrap_or(0);
-    Body::Atomic { request: number, region, offset: at.offset, op }
+    Body::Atomic { request: row, region, offset: at.offset, op }
 }
 
 /// `length` bytes at `offset` of memory in several slices.
