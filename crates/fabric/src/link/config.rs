@@ -65,7 +65,7 @@ impl PeerPolicy {
 /// The configuration of a link. The two ends may have different ones.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Writes and reads are cut into fragments of this many bytes, which are spread over the rails. Smaller ones
+    /// Writes and reads are split into fragments of this many bytes, which are spread over the rails. Smaller ones
     /// balance better and cost less to repeat when a rail dies; each has some overhead.
     pub max_fragment: usize,
     /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated

@@ -1,4 +1,4 @@
-//! Posting operations: they are refused, posted to a lane whole, or cut into fragments and messages.
+//! Posting operations: they are refused, posted to a lane whole, or split into fragments and messages.
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
@@ -120,7 +120,7 @@ impl Core {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(row) {
-            operation.cut_all();
+            operation.make_one_fragment();
         }
         self.post_fragment(rail, Fragment { operation: row, offset: 0, length: total }, window);
         self.queue_write_imm(row);

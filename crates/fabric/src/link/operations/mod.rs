@@ -1,7 +1,7 @@
 //! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
 //! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others, each a [`MultiStepOp`],
-//! have a row, to which their fragments and messages refer. A row whose bytes are not all cut into fragments is in `waiting` or
+//! have a row, to which their fragments and messages refer. A row whose bytes are not all split into fragments is in `waiting` or
 //! `key_pending`, never in both. Once a row is removed it is in no list, since it is reused.
 
 mod lane_op;
@@ -101,7 +101,7 @@ impl Operations {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// Queues an operation to be cut into fragments.
+    /// Queues an operation to be split into fragments.
     pub(super) fn wait(&mut self, row: u32) {
         self.waiting.push_back(row);
     }
@@ -119,28 +119,28 @@ impl Operations {
         self.retries.push_back(fragment);
     }
 
-    /// Cuts the next fragment, of at most `max_length` bytes, from the first waiting operation.
-    pub(super) fn cut(&mut self, max_length: u64) -> Option<Fragment> {
+    /// The next fragment, of at most `max_length` bytes, of the first waiting operation.
+    pub(super) fn next_fragment(&mut self, max_length: u64) -> Option<Fragment> {
         while let Some(row) = self.waiting.front().copied() {
             match self.rows.get_mut(row) {
-                Some(operation) => return Some(operation.cut(row, max_length)),
+                Some(operation) => return Some(operation.next_fragment(row, max_length)),
                 None => self.waiting.pop_front(),
             };
         }
         None
     }
 
-    /// Undoes the last cut, if no rail takes the fragment.
-    pub(super) fn uncut(&mut self, fragment: &Fragment) {
+    /// Undoes [`Operations::next_fragment`], if no rail takes the fragment.
+    pub(super) fn undo_fragment(&mut self, fragment: &Fragment) {
         if let Some(operation) = self.rows.get_mut(fragment.operation) {
-            operation.uncut(fragment);
+            operation.undo_fragment(fragment);
         }
     }
 
     /// Removes the first waiting operation from the queue if all of it is in fragments.
-    pub(super) fn drop_cut(&mut self) {
+    pub(super) fn drop_split(&mut self) {
         let first = self.waiting.front().and_then(|row| self.rows.get(*row));
-        if first.is_none_or(MultiStepOp::is_cut) {
+        if first.is_none_or(MultiStepOp::is_split) {
             self.waiting.pop_front();
         }
     }

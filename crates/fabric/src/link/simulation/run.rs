@@ -17,7 +17,7 @@ pub(super) struct Run {
     pub(super) no_receives: [Duration; 2],
 }
 
-/// Small limits, so that operations are cut and queues fill up.
+/// Small limits, so that operations are split and queues fill up.
 pub(super) fn small() -> Config {
     Config {
         max_fragment: 1024,
