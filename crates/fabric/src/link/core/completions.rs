@@ -74,7 +74,7 @@ impl Core {
                     self.progress(row);
                 }
             }
-            LaneOpKind::Probe => self.probed(rail),
+            LaneOpKind::Probe => self.probe_step_done(rail),
         }
     }
 

@@ -46,7 +46,7 @@ impl Core {
             }
             Control::Verified { rail, generation } => {
                 let entry = self.rails.find_mut(rail);
-                if entry.is_some_and(|entry| entry.peer_proven(generation)) {
+                if entry.is_some_and(|entry| entry.peer_verified(generation)) {
                     self.bring_up(rail);
                 }
             }

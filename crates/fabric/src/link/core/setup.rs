@@ -1,4 +1,4 @@
-//! Setup of rails: prepared, offered, connected, probed in both directions.
+//! Setup of rails: prepared, offered, connected, verified by a probe in both directions.
 
 use super::Core;
 use crate::link::event::EventKind;
@@ -27,7 +27,7 @@ impl Core {
         if self.rails.get(rail).is_fencing() {
             self.check_rail(rail);
         }
-        match self.rails.follow(rail, generation, plan, offer, self.now) {
+        match self.rails.open_for_peer(rail, generation, plan, offer, self.now) {
             Some(true) => {}
             Some(false) => {
                 self.fail_rail(
@@ -104,8 +104,8 @@ impl Core {
     }
 
     /// One step of the probe has completed.
-    pub(super) fn probed(&mut self, rail: u8) {
-        match self.rails.get_mut(rail).probed() {
+    pub(super) fn probe_step_done(&mut self, rail: u8) {
+        match self.rails.get_mut(rail).probe_step_done() {
             None => {}
             Some(ProbeStep::Read(read)) => self.post_probe(rail, read),
             Some(ProbeStep::Changed) => {
@@ -119,7 +119,7 @@ impl Core {
         }
     }
 
-    /// Uses a rail, once both ends have probed it.
+    /// Uses a rail, once both ends have verified it.
     pub(super) fn bring_up(&mut self, rail: u8) {
         if let Some(change) = self.rails.bring_up(rail, self.now) {
             let why = self.rails.get(rail).why().to_owned();

@@ -210,7 +210,7 @@ impl Rails {
         self.healthy += 1;
     }
 
-    /// Activates a rail, once both ends have probed its lane.
+    /// Activates a rail, once both ends have verified its lane.
     pub(super) fn bring_up(&mut self, rail: u8, now: Duration) -> Option<RailChange> {
         let up = self.get_mut(rail).bring_up(now);
         up.then(|| self.changed(rail, EventKind::RailUp, now))

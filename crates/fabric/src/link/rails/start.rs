@@ -39,7 +39,7 @@ impl Rails {
     }
 
     /// The peer opens a rail; `None` if it cannot be opened now, otherwise as [`Rails::start_lane`].
-    pub(in crate::link) fn follow(
+    pub(in crate::link) fn open_for_peer(
         &mut self,
         rail: u8,
         generation: u32,
@@ -47,7 +47,7 @@ impl Rails {
         offer: Vec<u8>,
         now: Duration,
     ) -> Option<bool> {
-        if !self.get_mut(rail).follow(generation, plan) {
+        if !self.get_mut(rail).open_for_peer(generation, plan) {
             return None;
         }
         let started = self.start_lane(rail, generation, Side::Accept, now);
@@ -112,7 +112,7 @@ impl Rails {
             max_payload: config.max_payload,
             timeout: SETUP_TIMEOUT,
         };
-        if let Some((unconnected, fabric, offer)) = self.get_mut(rail).take_halves() {
+        if let Some((unconnected, fabric, offer)) = self.get_mut(rail).take_connectable() {
             self.run_task(rail, Task::Connect { unconnected, fabric, offer, options });
         }
     }
