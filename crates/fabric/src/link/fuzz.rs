@@ -95,10 +95,10 @@ impl FuzzedLink {
         let plans = if dialled { vec![plan()] } else { Vec::new() };
         let core = Core::new(CoreSetup {
             config: Config {
-                messages: 4,
+                message_slots: 4,
                 max_payload: 256,
                 depth: 16,
-                regions: 8,
+                max_regions: 8,
                 ..Config::default()
             },
             dialled,

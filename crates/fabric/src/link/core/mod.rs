@@ -87,7 +87,7 @@ pub(crate) struct CoreSetup {
 impl Core {
     pub(crate) fn new(setup: CoreSetup) -> Self {
         let CoreSetup { config, epochs, now, .. } = setup;
-        let region_limits = [config.regions.min(setup.peer_max_regions), config.regions];
+        let region_limits = [config.max_regions.min(setup.peer_max_regions), config.max_regions];
         Core {
             caps: caps(&config),
             control: ControlConnection::new(setup.connection, now),
@@ -307,7 +307,7 @@ fn caps(config: &Config) -> Caps {
         // One less than the minimum of all lanes: the header of a message is a slice too.
         max_slices: 15,
         depth: config.depth,
-        receives: config.receives,
+        receives: config.max_receives,
         inline: 0,
         peer_must_poll: true,
         private_memory: crate::lane::PrivateMemoryPath::ExtraCopy,

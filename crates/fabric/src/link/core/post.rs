@@ -13,7 +13,7 @@ impl Core {
     #[inline]
     pub(super) fn has_capacity(&self, op: &Op) -> bool {
         match op.work {
-            Work::Receive { .. } => self.messages.inbox().receives() < self.config.receives,
+            Work::Receive { .. } => self.messages.inbox().receives() < self.config.max_receives,
             _ => self.completions.in_flight() < self.config.depth,
         }
     }

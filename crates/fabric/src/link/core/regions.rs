@@ -81,7 +81,7 @@ impl Core {
             return self
                 .fail_link(Failure::ProtocolError, "the peer granted more regions than allowed");
         }
-        let max_regions = self.config.regions;
+        let max_regions = self.config.max_regions;
         let Some(entry) = self.rails.find_mut(rail) else { return };
         if entry.take_key(generation, (region, key), max_regions) {
             self.operations.retry_keyless();

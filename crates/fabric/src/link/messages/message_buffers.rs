@@ -51,10 +51,10 @@ impl MessageBuffers {
     /// May block: memory is registered.
     pub(in crate::link) fn new(
         fabric: &dyn Fabric,
-        messages: u16,
+        message_slots: u16,
         max_payload: usize,
     ) -> Result<Self, Error> {
-        let our_slots = [messages.max(1), INTERNAL_SLOTS];
+        let our_slots = [message_slots.max(1), INTERNAL_SLOTS];
         let slots = u32::from(our_slots[0]) + u32::from(INTERNAL_SLOTS);
         let slot_size = (Header::MAX_BYTES + max_payload).next_multiple_of(64);
         let size = 2 * slots as usize * slot_size;

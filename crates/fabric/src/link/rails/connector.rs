@@ -84,7 +84,7 @@ pub(in crate::link) enum Task {
 
 /// Parameters for connecting a lane.
 pub(in crate::link) struct LaneOptions {
-    pub(in crate::link) messages: u16,
+    pub(in crate::link) message_slots: u16,
     pub(in crate::link) max_payload: usize,
     pub(in crate::link) timeout: Duration,
 }
@@ -148,7 +148,7 @@ fn connect(
     options: &LaneOptions,
 ) -> Result<TaskOutput, Error> {
     // Before the lane is connected, so that buffers are ready when the peer sends.
-    let messages = MessageBuffers::new(fabric, options.messages, options.max_payload)?;
+    let messages = MessageBuffers::new(fabric, options.message_slots, options.max_payload)?;
     let probe = Probe::new(fabric)?;
     let lane = unconnected.connect(offer, options.timeout)?;
     if lane.caps().datagram {
@@ -159,7 +159,7 @@ fn connect(
     let slots: usize = messages.slots().iter().map(|slots| usize::from(*slots)).sum();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, a link needs {slots}", lane.caps().receives);
-        let fix = "raise rdma_max_recv_wr, or lower the link's number of messages";
+        let fix = "raise rdma_max_recv_wr, or lower `message_slots` of the link's configuration";
         return Err(Error::new(Kind::Unsupported, "use a lane for a link", why, fix));
     }
     opener.lane_created(&*lane);

@@ -108,7 +108,7 @@ impl Rails {
     /// Connects a lane, if both ends have prepared it.
     pub(in crate::link) fn connect(&mut self, rail: u8, config: &Config) {
         let options = LaneOptions {
-            messages: config.messages,
+            message_slots: config.message_slots,
             max_payload: config.max_payload,
             timeout: SETUP_TIMEOUT,
         };

@@ -78,7 +78,7 @@ impl SimLink {
                 dialled: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
                 peer_max_payload: config.max_payload,
-                peer_max_regions: config.regions,
+                peer_max_regions: config.max_regions,
                 connection: Box::new(ControlEnd {
                     channel: channel.clone(),
                     world: world.clone(),
@@ -142,7 +142,7 @@ impl FabricOpener for SimFabrics {
             transports: Transport::DEFAULT.to_vec(),
             encrypt: false,
             max_payload: 4096,
-            regions: 16,
+            max_regions: 16,
             ports: vec![UsablePort {
                 device: "r0".to_owned(),
                 port: 1,
