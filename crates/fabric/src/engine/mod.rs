@@ -4,12 +4,12 @@
 //! One-sided operations are frames that the peer's engine executes, into and out of registered memory,
 //! after it has checked key, bounds and rights. A frame that consumes a receive is sent only when the
 //! peer has one, so a missing receive never blocks a stream. The protocol is in `frame.rs`; the
-//! shared state in `state.rs`; one stream in `channel/`.
+//! shared state in `lane_state.rs`; one stream in `channel/`.
 
 mod channel;
-mod core;
 mod frame;
 mod in_flight;
+mod lane_state;
 mod stream;
 
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::op::{Completion, Failure, Op, Work};
 use crate::remote::AccessMethod;
 
 use channel::StreamChannel;
-pub(crate) use core::LaneState;
 use frame::{Header, Kind};
+use lane_state::LaneState;
 pub(crate) use stream::Stream;
 
 pub(crate) struct Engine<S> {

@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 
 use super::StreamChannel;
 use super::outgoing::{MAX_PARTS, Payload};
-use crate::engine::core::LaneState;
 use crate::engine::frame::{Decoded, Header, Kind};
+use crate::engine::lane_state::LaneState;
 use crate::engine::stream::Stream;
 use crate::iovec::{IoVec, append};
 use crate::memory::copy::copy;

@@ -5,8 +5,8 @@ mod outgoing;
 
 use std::collections::VecDeque;
 
-use super::core::LaneState;
 use super::frame::{Header, Kind, failure_code, failure_from_code};
+use super::lane_state::LaneState;
 use super::stream::Stream;
 use crate::iovec::IoVec;
 use crate::op::Failure;

@@ -7,8 +7,8 @@
 use std::io::ErrorKind;
 
 use super::StreamChannel;
-use crate::engine::core::LaneState;
 use crate::engine::frame::{Header, Kind};
+use crate::engine::lane_state::LaneState;
 use crate::engine::stream::Stream;
 use crate::iovec::{IoVec, append};
 use crate::op::Failure;
