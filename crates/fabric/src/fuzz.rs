@@ -120,7 +120,7 @@ mod engine_target {
             blocked: false,
         };
         let mut engine = Engine::new([peer], Duration::from_secs(3600));
-        let keys = regions.each_ref().map(|region| engine.core.grants.add(region).expect("a row"));
+        let keys = regions.each_ref().map(|region| engine.state.grants.add(region).expect("a row"));
         for header in sends.chunks_exact_mut(64) {
             if let Some(key) = keys.get(usize::from(header[24])) {
                 header[24..40].copy_from_slice(&key.to_le_bytes());

@@ -101,11 +101,11 @@ pub struct Caps {
     /// Sends and writes up to this size are copied when posted.
     pub inline: usize,
     /// Writes, reads and atomics may need the peer to poll, arm or sleep on its lane: over `tcp` all of them,
-    /// over `shm` those of memory that cannot be mapped with exactly the rights granted (caller-owned memory; rights
+    /// over `shm` those of memory that cannot be mapped with exactly the rights granted (private memory; rights
     /// to write or add without reading). Over `ofi` the sender of a long message must poll, too.
     pub peer_must_poll: bool,
-    /// How caller-owned memory is transferred.
-    pub borrowed: BorrowedPath,
+    /// How private memory is transferred: bytes that the caller passed in ([`Memory::from_boxed`](crate::Memory::from_boxed)).
+    pub private_memory: PrivateMemoryPath,
     /// Whether [`wait`] polls for a short time before it sleeps; otherwise it sleeps immediately.
     pub spins: bool,
     /// A sleeper is not woken by events: the descriptor is a timer, whose interval grows to some milliseconds
@@ -138,9 +138,9 @@ pub(crate) fn next_lane_id() -> u64 {
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// How memory that other processes cannot map is transferred.
+/// How private memory, which other processes cannot map, is transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum BorrowedPath {
+pub enum PrivateMemoryPath {
     /// Like any other memory.
     Direct,
     /// By the kernel, from process to process, with one copy.

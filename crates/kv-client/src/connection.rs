@@ -29,8 +29,8 @@ pub(crate) struct Connection {
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
     pub(crate) batches: PendingBatches,
-    /// Control messages, until they are sent.
-    control_messages: HashMap<u64, Lease>,
+    /// Messages that grant or revoke memory, until they are sent.
+    grant_messages: HashMap<u64, Lease>,
     done: Vec<Completion>,
     slots: RequestSlots,
     /// The store's pool, if it may be read in place; whether that has worked, and how often it was tried.
@@ -108,7 +108,7 @@ impl Connection {
             ops,
             receives,
             batches: PendingBatches::default(),
-            control_messages: HashMap::new(),
+            grant_messages: HashMap::new(),
             done: Vec::new(),
             slots,
             pool,
@@ -194,15 +194,16 @@ impl Connection {
         self.in_place
     }
 
-    /// Sends a message other than a batch.
-    pub(crate) fn send_control(&mut self, message: &[u8]) -> Result<(), Error> {
+    /// Sends a message that grants or revokes memory.
+    pub(crate) fn send_grant(&mut self, message: &[u8]) -> Result<(), Error> {
         let lease = self.receive_buffer.lease(message.len())?;
         self.receive_buffer.memory().write(lease.offset(), message);
         let slice =
             self.receive_buffer.region().slice(lease.offset()..lease.offset() + message.len());
-        let op_id =
-            (CONTROL..).find(|op_id| !self.control_messages.contains_key(op_id)).unwrap_or(CONTROL);
-        self.control_messages.insert(op_id, lease);
+        let op_id = (FIRST_GRANT..)
+            .find(|op_id| !self.grant_messages.contains_key(op_id))
+            .unwrap_or(FIRST_GRANT);
+        self.grant_messages.insert(op_id, lease);
         self.ops.push_back(Op::send(op_id, slice));
         Ok(())
     }
@@ -340,7 +341,7 @@ impl Connection {
                         Some(Error::new(ErrorKind::ProtocolError, "unexpected message from the store"));
                 }
                 (SEND, Ok(_)) => {}
-                (op_id, Ok(_)) => drop(self.control_messages.remove(&op_id)),
+                (op_id, Ok(_)) => drop(self.grant_messages.remove(&op_id)),
                 (_, Err(failure)) => {
                     let error = match self.link.ended() {
                         Some(reason) => Error::new(ErrorKind::Unavailable, reason),
@@ -430,7 +431,7 @@ fn not_received(error: NotReceived) -> Error {
 /// Ids of operations, by which their completions are recognized.
 const RECEIVE: u64 = 1;
 const SEND: u64 = 2;
-const CONTROL: u64 = 3;
+const FIRST_GRANT: u64 = 3;
 /// After a pause of this length the link is polled before anything is sent.
 const IDLE_THRESHOLD: Duration = Duration::from_millis(50);
 /// Polls of completion flags between two polls of the link and the clock.

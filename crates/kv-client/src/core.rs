@@ -308,7 +308,7 @@ impl ClientCore {
     fn begin(&mut self, mut connection: Connection) -> Result<(), Error> {
         for (number, region) in &self.buffers {
             let region = connection.link_mut().grant(region).map_err(grant_failed)?.to_bytes();
-            connection.send_control(&Grant { number: *number, region }.to_bytes())?;
+            connection.send_grant(&Grant { number: *number, region }.to_bytes())?;
         }
         // Both together: batches in flight belong to the session that the next connection resumes. A new session does not
         // know them, and resending them there could do a write twice.
@@ -338,7 +338,7 @@ impl ClientCore {
         let number = self.last_buffer;
         if let Some(connection) = &mut self.connection {
             let granted = connection.link_mut().grant(&region).map_err(grant_failed)?.to_bytes();
-            connection.send_control(&Grant { number, region: granted }.to_bytes())?;
+            connection.send_grant(&Grant { number, region: granted }.to_bytes())?;
         }
         self.buffers.push((number, region.clone()));
         Ok((number, region))
@@ -348,7 +348,7 @@ impl ClientCore {
     pub(crate) fn unregister(&mut self, number: u32) -> Result<(), Error> {
         self.buffers.retain(|(other, _)| *other != number);
         match &mut self.connection {
-            Some(connection) => connection.send_control(&Grant::revoke(number)),
+            Some(connection) => connection.send_grant(&Grant::revoke(number)),
             None => Ok(()),
         }
     }

@@ -4,12 +4,12 @@
 //! One-sided operations are frames that the peer's engine executes, into and out of registered memory,
 //! after it has checked key, bounds and rights. A frame that consumes a receive is sent only when the
 //! peer has one, so a missing receive never blocks a stream. The protocol is in `frame.rs`; the
-//! shared state in `core.rs`; one stream in `channel/`.
+//! shared state in `lane_state.rs`; one stream in `channel/`.
 
 mod channel;
-mod core;
 mod frame;
 mod in_flight;
+mod lane_state;
 mod stream;
 
 use std::time::Duration;
@@ -18,12 +18,12 @@ use crate::op::{Completion, Failure, Op, Work};
 use crate::remote::AccessMethod;
 
 use channel::StreamChannel;
-pub(crate) use core::Core;
 use frame::{Header, Kind};
+use lane_state::LaneState;
 pub(crate) use stream::Stream;
 
 pub(crate) struct Engine<S> {
-    pub(crate) core: Core,
+    pub(crate) state: LaneState,
     channels: Vec<StreamChannel<S>>,
     next: usize,
 }
@@ -32,7 +32,7 @@ impl<S: Stream> Engine<S> {
     /// `receive_timeout`: how long an operation waits for one of the peer's receives.
     pub(crate) fn new(streams: impl IntoIterator<Item = S>, receive_timeout: Duration) -> Self {
         let channels = streams.into_iter().map(StreamChannel::new).collect();
-        Engine { core: Core::new(receive_timeout), channels, next: 0 }
+        Engine { state: LaneState::new(receive_timeout), channels, next: 0 }
     }
 
     pub(crate) fn streams(&self) -> impl Iterator<Item = &S> {
@@ -57,30 +57,30 @@ impl<S: Stream> Engine<S> {
     /// Whether there is nothing to do until the peer sends something.
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        let core = &self.core;
-        core.is_idle() && self.channels.iter().all(|channel| channel.is_idle(core))
+        let state = &self.state;
+        state.is_idle() && self.channels.iter().all(|channel| channel.is_idle(state))
     }
 
     /// Starts an operation that the peer executes. `flush` must follow.
     pub(crate) fn start(&mut self, op: Op) {
-        if self.core.dead().is_some() {
-            return self.core.complete(op, Err(Failure::Flushed));
+        if self.state.dead().is_some() {
+            return self.state.complete(op, Err(Failure::Flushed));
         }
         if matches!(op.work, Work::Receive { .. }) {
-            return self.core.post_receive(op);
+            return self.state.post_receive(op);
         }
-        let started = self.core.start_clock();
+        let started = self.state.start_clock();
         let consumes_receive = op.work.consumes_receive();
-        let id = self.core.operations.add(op, started);
-        if consumes_receive && !(self.core.waiting.is_empty() && self.core.use_peer_receive()) {
-            return self.core.wait_for_receive(id);
+        let id = self.state.operations.add(op, started);
+        if consumes_receive && !(self.state.waiting.is_empty() && self.state.use_peer_receive()) {
+            return self.state.wait_for_receive(id);
         }
         self.queue(id);
     }
 
     /// Queues an operation on one stream, or split over all.
     fn queue(&mut self, id: u32) {
-        let Some(op) = self.core.operations.op(id) else { return };
+        let Some(op) = self.state.operations.op(id) else { return };
         let header = header(&op.work, id);
         let parts = self.parts(&header);
         if parts == 1 {
@@ -91,7 +91,7 @@ impl<S: Stream> Engine<S> {
         for part in 0..parts {
             let start = part * piece;
             let length = piece.min(header.length as usize - start);
-            let number = self.core.operations.add_part(id, start, length, part == 0);
+            let number = self.state.operations.add_part(id, start, length, part == 0);
             let offset = header.offset.wrapping_add(start as u64);
             let header = Header { number, offset, length: length as u64, ..header };
             self.channels[part].queue(header, number);
@@ -121,33 +121,33 @@ impl<S: Stream> Engine<S> {
     /// Sends what it can.
     pub(crate) fn flush(&mut self) {
         for channel in &mut self.channels {
-            channel.flush(&mut self.core);
+            channel.flush(&mut self.state);
         }
     }
 
     /// Executes the peer's requests, sends queued frames, and returns completions.
     pub(crate) fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         for channel in &mut self.channels {
-            channel.receive(&mut self.core);
+            channel.receive(&mut self.state);
         }
         self.send_waiting();
         // Before anything is sent: frames of finished operations have no memory any more.
         self.end_if_lost();
         for channel in &mut self.channels {
-            channel.flush(&mut self.core);
-            channel.report(&mut self.core, false);
+            channel.flush(&mut self.state);
+            channel.report(&mut self.state, false);
         }
         self.end_if_lost();
-        self.core.take_done(done)
+        self.state.take_done(done)
     }
 
     /// Ends the lane if a stream was lost. Only after all were read: the end of one may arrive before
     /// the reason, which is on another.
     fn end_if_lost(&mut self) {
         if let Some(why) = self.channels.iter().find_map(|channel| channel.lost) {
-            self.core.fail(None, why, why);
+            self.state.fail(None, why, why);
         }
-        if self.core.dead().is_some() {
+        if self.state.dead().is_some() {
             self.close_channels();
         }
     }
@@ -159,11 +159,11 @@ impl<S: Stream> Engine<S> {
 
     /// Queues operations for which there are receives now, and ends the lane if one has timed out.
     fn send_waiting(&mut self) {
-        while let Some(id) = self.core.next_waiting() {
+        while let Some(id) = self.state.next_waiting() {
             self.queue(id);
         }
-        if let Some(id) = self.core.timed_out() {
-            self.core.fail(Some(id), Failure::NotReady, Failure::Flushed);
+        if let Some(id) = self.state.timed_out() {
+            self.state.fail(Some(id), Failure::NotReady, Failure::Flushed);
         }
     }
 
@@ -173,9 +173,9 @@ impl<S: Stream> Engine<S> {
         let reported = self.channels.iter().any(|channel| channel.sends_reason);
         for channel in &mut self.channels {
             if reported {
-                channel.stop_silently(&mut self.core)
+                channel.stop_silently(&mut self.state)
             } else {
-                channel.close(&mut self.core)
+                channel.close(&mut self.state)
             }
         }
     }
@@ -183,15 +183,15 @@ impl<S: Stream> Engine<S> {
     /// Sends acknowledgements and credits to the peer immediately, before sleeping.
     pub(crate) fn report_now(&mut self) {
         for channel in &mut self.channels {
-            channel.report(&mut self.core, true);
+            channel.report(&mut self.state, true);
         }
     }
 
     /// Ends the lane from this end. Operations in flight are flushed.
     pub(crate) fn close(&mut self, reason: Failure) {
-        self.core.fail(None, reason, Failure::Flushed);
+        self.state.fail(None, reason, Failure::Flushed);
         for channel in &mut self.channels {
-            channel.close(&mut self.core);
+            channel.close(&mut self.state);
         }
     }
 }

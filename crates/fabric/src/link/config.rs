@@ -65,23 +65,23 @@ impl PeerPolicy {
 /// The configuration of a link. The two ends may have different ones.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Writes and reads are cut into fragments of this many bytes, which are spread over the rails. Smaller ones
+    /// Writes and reads are split into fragments of this many bytes, which are spread over the rails. Smaller ones
     /// balance better and cost less to repeat when a rail dies; each has some overhead.
     pub max_fragment: usize,
     /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated
     /// when one dies.
     pub max_in_flight: usize,
     /// The number of receive slots for messages on each rail: messages wait there for the caller's receives.
-    pub messages: u16,
-    /// The maximum payload of one message on a lane, in bytes: longer ones are sent in fragments. Each rail has `messages`
+    pub message_slots: u16,
+    /// The maximum payload of one message on a lane, in bytes: longer ones are sent in fragments. Each rail has `message_slots`
     /// buffers of this size.
     pub max_payload: usize,
     /// The maximum number of operations in flight, not counting receives.
     pub depth: usize,
     /// The maximum number of posted receives.
-    pub receives: usize,
+    pub max_receives: usize,
     /// The maximum number of regions that each end may grant.
-    pub regions: usize,
+    pub max_regions: usize,
     /// A rail with operations in flight and no completion for this time is considered dead.
     /// A shorter time detects dead rails sooner, but may take busy ones for dead.
     pub op_timeout: Duration,
@@ -109,11 +109,11 @@ impl Config {
         };
         within("max_fragment", self.max_fragment, 1, 1 << 30)?;
         within("max_in_flight", self.max_in_flight, 1, usize::MAX)?;
-        within("messages", self.messages.into(), 1, 4096)?;
+        within("message_slots", self.message_slots.into(), 1, 4096)?;
         within("max_payload", self.max_payload, 64, 1 << 20)?;
         within("depth", self.depth, 1, 1 << 16)?;
-        within("receives", self.receives, 1, 1 << 20)?;
-        within("regions", self.regions, 1, 1 << 16)?;
+        within("max_receives", self.max_receives, 1, 1 << 20)?;
+        within("max_regions", self.max_regions, 1, 1 << 16)?;
         for (name, time) in [
             ("op_timeout", self.op_timeout),
             ("retry_pause", self.retry_pause),
@@ -136,11 +136,11 @@ impl Default for Config {
         Config {
             max_fragment: 1 << 20,
             max_in_flight: 16 << 20,
-            messages: 64,
+            message_slots: 64,
             max_payload: 4096,
             depth: 1024,
-            receives: 4096,
-            regions: 4096,
+            max_receives: 4096,
+            max_regions: 4096,
             op_timeout: Duration::from_secs(2),
             retry_pause: Duration::from_secs(2),
             max_retry_pause: Duration::from_secs(60),
@@ -151,8 +151,8 @@ impl Default for Config {
     }
 }
 
-/// The number of receive slots for control messages on each rail.
-pub(in crate::link) const CONTROL_SLOTS: u16 = 16;
+/// The number of receive slots for internal messages on each rail.
+pub(in crate::link) const INTERNAL_SLOTS: u16 = 16;
 
 #[cfg(test)]
 mod tests {

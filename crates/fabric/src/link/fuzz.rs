@@ -11,9 +11,9 @@ use super::protocol::control::{Control, RailPlan, Transport};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
 use super::rails::PROBE_BYTES;
-use super::rails::connector::{Connector, ConnectorTask, TaskResult, Transports};
+use super::rails::connector::{Connector, ConnectorTask, FabricOpener, TaskResult};
 use crate::error::Error;
-use crate::lane::{BorrowedPath, Caps, Lane};
+use crate::lane::{Caps, Lane, PrivateMemoryPath};
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, Rights};
@@ -91,14 +91,14 @@ const GENERATION: u32 = 1;
 impl FuzzedLink {
     fn new(dialled: bool) -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
-        let transports = Arc::new(MisbehavingPeer { script: script.clone() });
+        let opener = Arc::new(MisbehavingPeer { script: script.clone() });
         let plans = if dialled { vec![plan()] } else { Vec::new() };
         let core = Core::new(CoreSetup {
             config: Config {
-                messages: 4,
+                message_slots: 4,
                 max_payload: 256,
                 depth: 16,
-                regions: 8,
+                max_regions: 8,
                 ..Config::default()
             },
             dialled,
@@ -106,7 +106,7 @@ impl FuzzedLink {
             peer_max_payload: 64,
             peer_max_regions: 16,
             connection: Box::new(MisbehavingPeer { script: script.clone() }),
-            connector: Box::new(InlineConnector { transports, results: VecDeque::new() }),
+            connector: Box::new(InlineConnector { opener, results: VecDeque::new() }),
             plans,
             can_plan_again: false,
             now: Duration::ZERO,
@@ -208,13 +208,13 @@ fn region(rights: Rights) -> Region {
 
 /// Runs every task immediately.
 struct InlineConnector {
-    transports: Arc<dyn Transports>,
+    opener: Arc<dyn FabricOpener>,
     results: VecDeque<TaskResult>,
 }
 
 impl Connector for InlineConnector {
     fn start(&mut self, task: ConnectorTask) {
-        self.results.extend(task.run(&*self.transports));
+        self.results.extend(task.run(&*self.opener));
     }
 
     fn finished(&mut self) -> Option<TaskResult> {
@@ -250,7 +250,7 @@ impl Connection for MisbehavingPeer {
     }
 }
 
-impl Transports for MisbehavingPeer {
+impl FabricOpener for MisbehavingPeer {
     fn open(&self, _: Transport, _: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.clone()))
     }
@@ -398,7 +398,7 @@ const CAPS: Caps = Caps {
     receives: 256,
     inline: 0,
     peer_must_poll: false,
-    borrowed: BorrowedPath::Direct,
+    private_memory: PrivateMemoryPath::Direct,
     spins: false,
     wakes_by_timer: false,
     rdma: false,

@@ -11,12 +11,12 @@
 //! closed it (`core/fence.rs`).
 
 mod config;
+mod connected_link;
 mod core;
 mod endpoint;
 mod event;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
-mod lane;
 mod messages;
 mod operations;
 mod protocol;
@@ -27,10 +27,10 @@ mod report;
 mod simulation;
 
 pub use config::{Config, PeerPolicy, Policy};
+pub use connected_link::Link;
 pub use endpoint::settings::{EventHandler, Settings};
 pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, EventKind};
-pub use lane::Link;
 pub use protocol::control::Transport;
 pub use report::{LinkStatus, PortReport, RailReport, Report};
 

@@ -146,7 +146,7 @@ impl Report {
 }
 
 fn status(core: &Core, info: &LinkInfo) -> LinkStatus {
-    let active = core.rails().active().first().map(|at| core.rails().get(*at));
+    let active = core.rails().active().first().map(|rail| core.rails().get(*rail));
     let state = match (core.ended(), active) {
         (Some(_), _) => ENDED,
         (None, Some(_)) => "up",
@@ -169,25 +169,25 @@ fn status(core: &Core, info: &LinkInfo) -> LinkStatus {
         state,
         transport: active.map(|rail| rail.plan().transport.name()),
         why,
-        rails: rails.map(|(at, rail)| rail_report(core, info, at as u8, rail)).collect(),
+        rails: rails.map(|(rail, entry)| rail_report(core, info, rail as u8, entry)).collect(),
         left_out: info.left_out.clone(),
         counts: EventKind::ALL.map(|what| (what.name(), core.event_log().count(what))).into(),
         events: core.event_log().last().cloned().collect(),
     }
 }
 
-fn rail_report(core: &Core, info: &LinkInfo, at: u8, rail: &Rail) -> RailReport {
-    let [dialler, acceptor] = &rail.plan().paths;
+fn rail_report(core: &Core, info: &LinkInfo, rail: u8, entry: &Rail) -> RailReport {
+    let [dialler, acceptor] = &entry.plan().paths;
     let (ours, theirs) =
         if core.rails().dialled() { (dialler, acceptor) } else { (acceptor, dialler) };
-    let stats = rail.lane().map(RailLane::stats);
+    let stats = entry.lane().map(RailLane::stats);
     let moved = |count: fn(&Stats, OpKind) -> u64| {
         stats.map_or(0, |stats| OpKind::ALL.iter().map(|kind| count(stats, *kind)).sum())
     };
     RailReport {
-        name: rail.name(core.rails().dialled()),
-        transport: rail.plan().transport.name(),
-        state: match rail.state() {
+        name: entry.name(core.rails().dialled()),
+        transport: entry.plan().transport.name(),
+        state: match entry.state() {
             // A fence that was not complete when the link ended never completes.
             _ if core.ended().is_some() => ENDED,
             RailState::Up { .. } => "up",
@@ -195,10 +195,10 @@ fn rail_report(core: &Core, info: &LinkInfo, at: u8, rail: &Rail) -> RailReport 
             RailState::Fencing { .. } => "fencing",
             RailState::Standby { .. } => "standby",
         },
-        in_use: core.rails().active().contains(&at),
-        why: rail.why().to_owned(),
-        weight: rail.plan().weight,
-        attempts: rail.generation(),
+        in_use: core.rails().active().contains(&rail),
+        why: entry.why().to_owned(),
+        weight: entry.plan().weight,
+        attempts: entry.generation(),
         ours: port(&info.ours, ours),
         theirs: port(&info.theirs, theirs),
         bytes: moved(Stats::bytes),

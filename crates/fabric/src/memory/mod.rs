@@ -2,18 +2,18 @@
 //!
 //! So it is never a Rust slice: bytes are copied in and out, and single words are read and written
 //! atomically. Allocated memory is in a memfd, so that another process on this host can map the
-//! same pages; caller-owned bytes are not, and lanes have slower paths for them.
+//! same pages. Bytes that the caller passes in are not (private memory), and lanes have slower paths for them.
 //!
-//! Unsafe here: a `Memory` has an address and a length, and owns the pages or the caller-owned bytes that make
+//! Unsafe here: a `Memory` has an address and a length, and owns the pages or the private memory that make
 //! them valid. Other processes, devices and threads may change the bytes at any time: they are copied
 //! by `copy`, for which races are defined, and words are accessed as atomics.
 #![allow(unsafe_code, reason = "copies to and from its own pages")]
 
-mod borrowed;
 pub(crate) mod copy;
 mod limits;
 mod mapping;
 mod prefault;
+mod private_bytes;
 
 use std::os::fd::BorrowedFd;
 use std::path::Path;
@@ -22,9 +22,9 @@ use std::sync::atomic::{AtomicU64, Ordering, fence};
 use std::sync::{Arc, MutexGuard};
 
 use crate::error::{Error, ErrorKind};
-use borrowed::Borrowed;
 use copy::copy;
 use mapping::Mapping;
+use private_bytes::PrivateBytes;
 
 /// Memory of this process. Clones share it; the last one frees it.
 ///
@@ -47,7 +47,7 @@ pub struct Memory {
 #[derive(Debug)]
 enum Backing {
     Pages(Mapping),
-    Borrowed(Borrowed),
+    Private(PrivateBytes),
 }
 
 // SAFETY: the bytes belong to the process, not to a thread, and live as long as the backing.
@@ -95,18 +95,18 @@ impl Memory {
     }
 
     /// Uses the caller's bytes without a copy; [`Memory::into_boxed`] returns them. Other
-    /// processes cannot map them: see [`Caps::borrowed`](crate::Caps::borrowed) for how a lane transfers them.
+    /// processes cannot map them: see [`Caps::private_memory`](crate::Caps::private_memory) for how a lane transfers them.
     pub fn from_boxed(bytes: Box<[u8]>) -> Result<Self, Error> {
-        Self::from_borrowed(Borrowed::boxed(bytes))
+        Self::from_private(PrivateBytes::boxed(bytes))
     }
 
     /// As [`Memory::from_boxed`], for bytes that live as long as the process.
     pub fn from_static(bytes: &'static mut [u8]) -> Result<Self, Error> {
-        Self::from_borrowed(Borrowed::from_static(bytes))
+        Self::from_private(PrivateBytes::from_static(bytes))
     }
 
-    fn from_borrowed(borrowed: Borrowed) -> Result<Self, Error> {
-        let (address, length) = (borrowed.address(), borrowed.length());
+    fn from_private(private: PrivateBytes) -> Result<Self, Error> {
+        let (address, length) = (private.address(), private.length());
         if length == 0 {
             let why = "the length is zero";
             return Err(Error::new(
@@ -116,7 +116,7 @@ impl Memory {
                 "pass at least 1 B",
             ));
         }
-        Ok(Self::new(Backing::Borrowed(borrowed), address, length))
+        Ok(Self::new(Backing::Private(private), address, length))
     }
 
     fn new(backing: Backing, address: NonNull<u8>, length: usize) -> Self {
@@ -131,9 +131,9 @@ impl Memory {
         let again = |backing| Memory { backing, address, length, id };
         match Arc::try_unwrap(backing) {
             Err(shared) => Err(again(shared)),
-            Ok(Backing::Borrowed(borrowed)) => borrowed
-                .into_boxed()
-                .map_err(|borrowed| again(Arc::new(Backing::Borrowed(borrowed)))),
+            Ok(Backing::Private(private)) => {
+                private.into_boxed().map_err(|private| again(Arc::new(Backing::Private(private))))
+            }
             Ok(pages) => Err(again(Arc::new(pages))),
         }
     }
@@ -156,19 +156,19 @@ impl Memory {
     }
 
     /// Its memfd, sealed against shrinking, for the safety of processes that map it; `None`
-    /// for caller-owned bytes.
+    /// for private memory.
     pub(crate) fn file(&self) -> Option<BorrowedFd<'_>> {
         match &*self.backing {
             Backing::Pages(mapping) => Some(mapping.file()),
-            Backing::Borrowed(_) => None,
+            Backing::Private(_) => None,
         }
     }
 
-    /// Whether the file was passed to another process for writing, locked while it is passed; `None` for caller-owned bytes.
+    /// Whether the file was passed to another process for writing, locked while it is passed; `None` for private memory.
     pub(crate) fn shared_for_writing(&self) -> Option<MutexGuard<'_, bool>> {
         match &*self.backing {
             Backing::Pages(mapping) => Some(mapping.shared_for_writing()),
-            Backing::Borrowed(_) => None,
+            Backing::Private(_) => None,
         }
     }
 
@@ -181,7 +181,7 @@ impl Memory {
     pub fn page_size(&self) -> usize {
         match &*self.backing {
             Backing::Pages(mapping) => mapping.page_size(),
-            Backing::Borrowed(_) => rustix::param::page_size(),
+            Backing::Private(_) => rustix::param::page_size(),
         }
     }
 
@@ -191,7 +191,7 @@ impl Memory {
         match &*self.backing {
             Backing::Pages(mapping) => prefault::run(mapping, self.length, threads, progress),
             // Their owner has initialized them.
-            Backing::Borrowed(_) => Ok(()),
+            Backing::Private(_) => Ok(()),
         }
     }
 

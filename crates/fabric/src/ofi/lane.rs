@@ -15,7 +15,7 @@ use super::usable_provider::is_rdma;
 use super::wait_fd::WaitFd;
 use crate::completion_sink::CompletionSink;
 use crate::error::{Error, ErrorKind};
-use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
+use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op, Work};
 use crate::region::{Region, Rights};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -278,7 +278,7 @@ const CAPS: Caps = Caps {
     receives: 1024,
     inline: 0,
     peer_must_poll: true,
-    borrowed: BorrowedPath::Direct,
+    private_memory: PrivateMemoryPath::Direct,
     spins: true,
     wakes_by_timer: false,
     rdma: false,

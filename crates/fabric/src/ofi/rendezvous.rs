@@ -76,7 +76,7 @@ impl RendezvousBuffers {
         &mut self,
         block: usize,
         fragment_id: FragmentId,
-        cut: &mut Splitter,
+        splitter: &mut Splitter,
         from: &[Slice],
     ) -> bool {
         let State::Allocated(mr) = &self.state else { return false };
@@ -84,7 +84,7 @@ impl RendezvousBuffers {
             self.last_copied.replace((block, fragment_id)) == Some((block, fragment_id));
         let mut at = block * BLOCK_BYTES;
         let most = WorkRequestLimits { bytes: FRAGMENT_BYTES as u32, pieces: usize::MAX };
-        let fragment = cut.next(from, most, |slice, from, length| {
+        let fragment = splitter.next(from, most, |slice, from, length| {
             if !is_copied {
                 let (memory, start) = (slice.region().memory(), slice.offset() + from);
                 mr.memory().copy(at, memory, start, length as usize);

@@ -71,7 +71,7 @@ pub(super) struct LaneLimits {
 /// An operation in flight.
 struct Pending {
     op: Op,
-    cut: Splitter,
+    splitter: Splitter,
     /// The number of ranges submitted to the provider, and of outstanding requests to the peer.
     ranges: u32,
     requests: u32,
@@ -190,7 +190,7 @@ impl Sends {
         let pending = Pending {
             needs_receive: op.work.consumes_receive(),
             op,
-            cut: Splitter::default(),
+            splitter: Splitter::default(),
             ranges: 0,
             requests: 0,
             submitted_at: None,

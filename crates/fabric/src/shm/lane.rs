@@ -15,7 +15,7 @@ use super::ring::Ring;
 use super::share::shareable;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
+use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -74,11 +74,14 @@ impl ShmLane {
             peer: connection.peer.clone(),
             process: connection.process.clone(),
         });
-        let borrowed =
-            if connection.reachable { BorrowedPath::Kernel } else { BorrowedPath::ExtraCopy };
+        let private_memory = if connection.reachable {
+            PrivateMemoryPath::Kernel
+        } else {
+            PrivateMemoryPath::ExtraCopy
+        };
         Ok(ShmLane {
             id: next_lane_id(),
-            caps: Caps { borrowed, ..CAPS },
+            caps: Caps { private_memory, ..CAPS },
             engine: Engine::new([ring], receive_timeout),
             connection,
             timer,
@@ -103,11 +106,11 @@ impl ShmLane {
                 AccessMethod::Mapped(_) | AccessMethod::Process { .. }
             )
         });
-        if !mapped || self.engine.core.dead().is_some() {
+        if !mapped || self.engine.state.dead().is_some() {
             return (DirectResult::UseEngine, 0);
         }
         let with_imm = matches!(work, Work::Write { imm: Some(_), .. });
-        let clock = if with_imm { None } else { self.engine.core.start_clock() };
+        let clock = if with_imm { None } else { self.engine.state.start_clock() };
         let (result, old) = direct(work, &self.connection);
         if let DirectResult::Failed(failure) = result {
             self.refused(failure);
@@ -115,7 +118,7 @@ impl ShmLane {
             // The immediate data follows through the ring.
             return (DirectResult::UseEngine, 0);
         } else if let Some(started) = clock {
-            self.engine.core.stats.add_latency(started.elapsed());
+            self.engine.state.stats.add_latency(started.elapsed());
         }
         (result, old)
     }
@@ -226,14 +229,14 @@ impl Lane for ShmLane {
     }
 
     fn stats(&self) -> &Arc<Stats> {
-        &self.engine.core.stats
+        &self.engine.state.stats
     }
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
-        let key = self.engine.core.grants.add(region)?;
+        let key = self.engine.state.grants.add(region)?;
         let granted = self.send_grant(region, key);
         if granted.is_err() {
-            self.engine.core.grants.remove(key);
+            self.engine.state.grants.remove(key);
             if let Some(grant) = GrantId::of(key) {
                 self.connection.control_block.revoke(grant);
             }
@@ -259,15 +262,15 @@ impl Lane for ShmLane {
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
         while let Some(front) =
-            ops.front().filter(|op| self.engine.core.has_capacity(op, &self.caps))
+            ops.front().filter(|op| self.engine.state.has_capacity(op, &self.caps))
         {
             // The bytes first, so that the peer does not wait for anything else.
             let (result, old) = self.result(&front.work);
             let Some(op) = ops.pop_front() else { break };
             match result {
-                DirectResult::Placed => self.engine.core.complete(op, Ok(Done::Placed)),
-                DirectResult::Old => self.engine.core.complete(op, Ok(Done::Old(old))),
-                DirectResult::Failed(failure) => self.engine.core.complete(op, Err(failure)),
+                DirectResult::Placed => self.engine.state.complete(op, Ok(Done::Placed)),
+                DirectResult::Old => self.engine.state.complete(op, Ok(Done::Old(old))),
+                DirectResult::Failed(failure) => self.engine.state.complete(op, Err(failure)),
                 DirectResult::UseEngine => self.engine.start(op),
             }
         }
@@ -285,7 +288,7 @@ impl Lane for ShmLane {
         if self.polls == POLLS_PER_PEER_CHECK {
             self.check_peer();
         } else if self.engine.is_idle() && !self.engine.streams().any(Ring::has_data) {
-            return self.engine.core.take_done(done);
+            return self.engine.state.take_done(done);
         }
         let count = self.engine.poll(done);
         self.wake_peer();
@@ -295,7 +298,7 @@ impl Lane for ShmLane {
     #[inline]
     fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
         window.lane() == self.id
-            && self.engine.core.dead().is_none()
+            && self.engine.state.dead().is_none()
             && read_mapped(window, offset, into, &self.connection)
     }
 
@@ -308,7 +311,7 @@ impl Lane for ShmLane {
         word: (u64, u64),
     ) -> bool {
         window.lane() == self.id
-            && self.engine.core.dead().is_none()
+            && self.engine.state.dead().is_none()
             && write_mapped(window, offset, bytes, word, &self.connection)
     }
 
@@ -316,7 +319,7 @@ impl Lane for ShmLane {
         self.engine.report_now();
         self.wake_peer();
         self.check_peer();
-        self.timer.set(self.engine.core.deadline());
+        self.timer.set(self.engine.state.deadline());
         // `check_peer` consumed old wakeups: a later one keeps the descriptor readable.
         let blocked = self.engine.has_backlog(0);
         self.armed = true;
@@ -325,14 +328,14 @@ impl Lane for ShmLane {
             if blocked { ASLEEP_FOR_SPACE } else { ASLEEP },
         );
         let has_data = self.engine.streams().any(Ring::has_data);
-        let dead = self.engine.core.dead().is_some();
+        let dead = self.engine.state.dead().is_some();
         // A reason that waits for space in the ring still needs the peer's wakeup.
         if dead && !blocked {
             self.stop_watching();
         }
         let has_space = blocked && self.engine.streams().any(Ring::has_space);
         let lost = self.engine.has_lost_stream() && !dead;
-        if self.engine.core.has_done() || has_data && !dead || has_space || lost {
+        if self.engine.state.has_done() || has_data && !dead || has_space || lost {
             self.wake_up();
             return false;
         }
@@ -351,7 +354,7 @@ impl Lane for ShmLane {
         }
         // Only an access that the peer has started can still write: later ones are refused.
         if !self.revoker.wait_for(self.connection.peer.accessing()) {
-            // The peer may be stopped while it accesses caller-owned memory: regions need the revoker when they are dropped.
+            // The peer may be stopped while it accesses private memory: regions need the revoker when they are dropped.
             std::mem::forget(self.revoker.clone());
         }
     }
@@ -395,7 +398,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    borrowed: BorrowedPath::ExtraCopy,
+    private_memory: PrivateMemoryPath::ExtraCopy,
     spins: true,
     wakes_by_timer: false,
     rdma: false,

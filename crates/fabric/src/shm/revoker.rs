@@ -45,7 +45,7 @@ impl Revoker {
 impl RevokeHook for Revoker {
     fn revoke(&self, key: u128, memory: &Memory) {
         let Some(grant) = GrantId::of(key) else { return };
-        // Caller-owned memory that the peer may still write is leaked. A memfd is kept by the peer's mapping.
+        // Private memory that the peer may still write is leaked. A memfd is kept by the peer's mapping.
         if !self.revoke_grant(grant) && memory.file().is_none() {
             std::mem::forget(memory.clone());
         }

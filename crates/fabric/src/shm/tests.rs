@@ -287,8 +287,8 @@ fn many_unknown_connections_neither_prevent_nor_delay_the_peer() {
 #[test]
 fn an_invalid_address_falls_back_to_requests() {
     let (mut a, mut b) = pair();
-    let borrowed = Memory::from_boxed(vec![0; 16384].into()).unwrap();
-    let shared = Shm::default().register(&borrowed, Rights::ALL).unwrap();
+    let private = Memory::from_boxed(vec![0; 16384].into()).unwrap();
+    let shared = Shm::default().register(&private, Rights::ALL).unwrap();
     let mut bytes = b.grant(&shared).unwrap().to_bytes();
     bytes[12..20].copy_from_slice(&(u64::MAX - 100).to_le_bytes());
     let window = a.import(&RemoteRegion::from_bytes(&bytes).unwrap()).unwrap();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::end::{MAX_MESSAGE, MAX_PIECES};
 use super::fabric::EndGuard;
 use crate::error::{Error, ErrorKind};
-use crate::lane::{BorrowedPath, Caps, Lane};
+use crate::lane::{Caps, Lane, PrivateMemoryPath};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -34,7 +34,7 @@ impl SimLane {
             receives: config.receives,
             inline: 0,
             peer_must_poll: false,
-            borrowed: BorrowedPath::Direct,
+            private_memory: PrivateMemoryPath::Direct,
             spins: true,
             wakes_by_timer: false,
             rdma: false,

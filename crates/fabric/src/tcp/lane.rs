@@ -9,7 +9,7 @@ use rustix::event::epoll;
 use super::Config;
 use crate::engine::{Engine, Stream};
 use crate::error::{Error, ErrorKind};
-use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
+use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -86,12 +86,12 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
     }
 
     fn stats(&self) -> &Arc<Stats> {
-        &self.engine.core.stats
+        &self.engine.state.stats
     }
 
     fn grant(&mut self, region: &Region) -> Result<RemoteRegion, Error> {
         let (rights, length) = (region.rights(), region.len() as u64);
-        let key = self.engine.core.grants.add(region)?;
+        let key = self.engine.state.grants.add(region)?;
         Ok(RemoteRegion { lane: LaneKind::Tcp, rights, length, address: 0, key })
     }
 
@@ -103,11 +103,11 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while ops.front().is_some_and(|op| self.engine.core.has_capacity(op, &self.caps)) {
+        while ops.front().is_some_and(|op| self.engine.state.has_capacity(op, &self.caps)) {
             let Some(op) = ops.pop_front() else { break };
             match self.caps.allow(&op.work, self.id) {
                 Ok(()) => self.engine.start(op),
-                Err(failure) => self.engine.core.complete(op, Err(failure)),
+                Err(failure) => self.engine.state.complete(op, Err(failure)),
             }
         }
         self.engine.flush();
@@ -120,8 +120,8 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
 
     fn arm(&mut self) -> bool {
         self.engine.report_now();
-        self.timer.set(self.engine.core.deadline());
-        let dead = self.engine.core.dead().is_some();
+        self.timer.set(self.engine.state.deadline());
+        let dead = self.engine.state.dead().is_some();
         if dead {
             self.stop_watching();
         } else {
@@ -130,7 +130,7 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
         // Epoll reports data in the sockets, but not what was read from
         // them already. A dead lane reads nothing.
         let unread = !dead && self.engine.streams().any(Stream::has_unread);
-        !self.engine.core.has_done() && !unread
+        !self.engine.state.has_done() && !unread
     }
 
     fn fd(&self) -> BorrowedFd<'_> {
@@ -152,7 +152,7 @@ const CAPS: Caps = Caps {
     receives: 4096,
     inline: 0,
     peer_must_poll: true,
-    borrowed: BorrowedPath::Direct,
+    private_memory: PrivateMemoryPath::Direct,
     spins: true,
     wakes_by_timer: false,
     rdma: false,

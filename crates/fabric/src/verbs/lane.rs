@@ -23,7 +23,7 @@ use super::wait_fd::WaitFd;
 use super::zero::zeroed;
 use crate::completion_sink::CompletionSink;
 use crate::error::{Error, ErrorKind};
-use crate::lane::{BorrowedPath, Caps, Lane, next_lane_id};
+use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
@@ -434,7 +434,7 @@ fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message:
         receives: open_port.sizes.recv_wr as usize,
         inline: qp.inline() as usize,
         peer_must_poll: false,
-        borrowed: BorrowedPath::Direct,
+        private_memory: PrivateMemoryPath::Direct,
         spins: !open_port.config.use_event_channel,
         wakes_by_timer: false,
         rdma: true,

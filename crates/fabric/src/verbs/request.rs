@@ -26,13 +26,13 @@ pub(super) struct RequestLimits {
 pub(super) fn request(
     chain: &mut Chain<ibv_send_wr>,
     limits: &RequestLimits,
-    cut: &mut Splitter,
+    splitter: &mut Splitter,
     work: &Work,
 ) -> (ibv_send_wr, WorkRequestRange) {
     let is_read = matches!(work, Work::Read { .. });
     let pieces = if is_read { limits.read_sge } else { limits.send_sge };
     let most = WorkRequestLimits { bytes: limits.max_message, pieces: pieces as usize };
-    let range = cut.next(work.local(), most, |slice, from, length| {
+    let range = splitter.next(work.local(), most, |slice, from, length| {
         let addr = slice.address().wrapping_add(from).addr() as u64;
         chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, limits.domain) });
     });

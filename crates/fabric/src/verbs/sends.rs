@@ -98,12 +98,12 @@ impl Sends {
     /// Creates requests for the remainder of the newest operation, as far as the queue has space.
     #[inline]
     pub(super) fn resume(&mut self, datagram: Option<&Datagram>) {
-        while let (Some(mut cut), Some(newest)) = (self.remainder, self.pending.back_mut())
+        while let (Some(mut splitter), Some(newest)) = (self.remainder, self.pending.back_mut())
             && self.next - self.retired < u64::from(self.limits.depth)
         {
             let (request, range) =
-                request(&mut self.chain, &self.limits, &mut cut, &newest.op.work);
-            self.remainder = (!range.last).then_some(cut);
+                request(&mut self.chain, &self.limits, &mut splitter, &newest.op.work);
+            self.remainder = (!range.last).then_some(splitter);
             if range.last {
                 newest.end = self.next + 1;
             }

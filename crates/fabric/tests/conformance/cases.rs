@@ -334,9 +334,9 @@ pub(crate) fn memory_in_flight_outlives_its_owners_handles(mut pair: Pair) {
 
 pub(crate) fn caller_owned_memory_is_transferred(mut pair: Pair) {
     let data = bytes(100_001, 4);
-    let borrowed = Memory::from_boxed(data.clone().into_boxed_slice()).expect("borrowed");
-    let from = pair.a.fabric.register(&borrowed, Rights::NONE).expect("registered");
-    let buffer = Memory::from_boxed(vec![0; 100_009].into_boxed_slice()).expect("borrowed");
+    let private = Memory::from_boxed(data.clone().into_boxed_slice()).expect("memory");
+    let from = pair.a.fabric.register(&private, Rights::NONE).expect("registered");
+    let buffer = Memory::from_boxed(vec![0; 100_009].into_boxed_slice()).expect("memory");
     let region = pair.b.fabric.register(&buffer, Rights::ALL).expect("registered");
     let remote = pair.b.lane.grant(&region).expect("granted");
     let window = pair.a.lane.import(&remote).expect("imported");
@@ -347,5 +347,5 @@ pub(crate) fn caller_owned_memory_is_transferred(mut pair: Pair) {
     assert_eq!(into.slice(..).to_vec(), region.slice(..).to_vec());
     drop((from, region, window));
     pair.poll_both();
-    assert_eq!(*borrowed.into_boxed().expect("no other owner"), data);
+    assert_eq!(*private.into_boxed().expect("no other owner"), data);
 }

@@ -146,8 +146,8 @@ pub(crate) fn a_closed_lane_returns_all_operations(mut pair: Pair) {
 
 pub(crate) fn a_lane_dropped_with_operations_in_flight_releases_memory(mut pair: Pair) {
     let (region, window) = pair.shared(1 << 20, Rights::ALL);
-    let borrowed = Memory::from_boxed(bytes(1 << 20, 1).into_boxed_slice()).expect("borrowed");
-    let from = pair.a.fabric.register(&borrowed, Rights::NONE).expect("registered");
+    let private = Memory::from_boxed(bytes(1 << 20, 1).into_boxed_slice()).expect("memory");
+    let from = pair.a.fabric.register(&private, Rights::NONE).expect("registered");
     let buffer = pair.a.region(8, Rights::NONE);
     pair.a.post(Op::receive(0, buffer.slice(..)));
     for n in 0..8 {
@@ -157,7 +157,7 @@ pub(crate) fn a_lane_dropped_with_operations_in_flight_releases_memory(mut pair:
     drop(std::mem::replace(&mut pair.a.lane, other));
     pair.a.done().clear();
     drop((from, window));
-    borrowed.into_boxed().expect("no other owner");
+    private.into_boxed().expect("no other owner");
     // The other end continues until it notices, and its memory is unaffected.
     pair.poll_both();
     region.memory().store(0, 5);

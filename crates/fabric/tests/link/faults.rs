@@ -101,7 +101,7 @@ fn an_unknown_id_with_the_index_of_a_region_is_refused() {
 #[test]
 fn different_limits_of_regions_do_not_end_the_link() {
     let mut few = Settings { ..only(&[Transport::Tcp]) };
-    few.link.regions = 4;
+    few.link.max_regions = 4;
     let mut pair = LinkPair::new(few, only(&[Transport::Tcp]));
     let regions: Vec<_> = (0..8).map(|_| pair.region(1, 64, Rights::ALL)).collect();
     let granted: Vec<_> =

@@ -106,7 +106,7 @@ fn access_out_of_bounds_or_without_the_right_is_refused_locally() {
 
 fn few_regions() -> Settings {
     let mut settings = only(&[Transport::Tcp]);
-    settings.link.regions = 4;
+    settings.link.max_regions = 4;
     settings
 }
 

@@ -122,8 +122,8 @@ fn a_closed_lane_returns_all_operations() {
     pair.far.assert_dead();
 }
 
-/// Caller-owned memory, and ten writes from it.
-fn borrowed_writes(near: &End) -> (Memory, Vec<Op>) {
+/// Private memory, and ten writes from it.
+fn private_memory_writes(near: &End) -> (Memory, Vec<Op>) {
     let memory = Memory::from_boxed(vec![1; SIZE].into()).unwrap();
     let region = near.domain.register(&memory, Rights::NONE).unwrap();
     let write = |op_id| Op::write(op_id, region.slice(0..20_000), near.window.at(0));
@@ -134,7 +134,7 @@ fn borrowed_writes(near: &End) -> (Memory, Vec<Op>) {
 fn a_cut_wire_ends_the_lane_and_releases_memory() {
     let mut pair = Pair::new(Config::default());
     let Pair { near, .. } = &mut pair;
-    let (memory, writes) = borrowed_writes(near);
+    let (memory, writes) = private_memory_writes(near);
     wire("cut 0");
     near.post(writes);
     near.lane.arm();
@@ -157,7 +157,7 @@ fn a_cut_wire_ends_the_lane_and_releases_memory() {
 fn a_dropped_lane_releases_its_memory() {
     let pair = Pair::new(Config::default());
     let Pair { mut near, far } = pair;
-    let (memory, writes) = borrowed_writes(&near);
+    let (memory, writes) = private_memory_writes(&near);
     let receive = near.domain.register(&memory, Rights::NONE).unwrap();
     wire("loss 0 100%");
     near.post(writes);
@@ -223,7 +223,7 @@ fn a_device_that_is_unplugged_ends_its_lanes() {
     let config = Config { timeout: 31, ..Config::default() };
     let mut pair = Pair::between("rxe_u0", "rxe_u1", &config);
     let Pair { near, far } = &mut pair;
-    let (memory, writes) = borrowed_writes(near);
+    let (memory, writes) = private_memory_writes(near);
     far.post([Op::receive(1, far.region.slice(0..100))]);
     near.post([Op::receive(50, near.region.slice(0..100))]);
     shell("tc qdisc add dev u0 root netem loss 100%");

@@ -8,8 +8,8 @@ use std::io::ErrorKind;
 
 use super::StreamChannel;
 use super::outgoing::{MAX_PARTS, Payload};
-use crate::engine::core::Core;
 use crate::engine::frame::{Decoded, Header, Kind};
+use crate::engine::lane_state::LaneState;
 use crate::engine::stream::Stream;
 use crate::iovec::{IoVec, append};
 use crate::memory::copy::copy;
@@ -33,10 +33,10 @@ pub(super) enum Sink {
 
 impl<S: Stream> StreamChannel<S> {
     /// Reads and executes frames.
-    pub(in crate::engine) fn receive(&mut self, core: &mut Core) {
+    pub(in crate::engine) fn receive(&mut self, state: &mut LaneState) {
         let mut budget = MAX_BYTES_PER_POLL;
         while !self.ended {
-            let capacity = self.collect_parts(core);
+            let capacity = self.collect_parts(state);
             // SAFETY: `collect_parts` took the parts from the buffer and from memory that the sink owns.
             let got = match unsafe { self.stream.read(&self.parts) } {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
@@ -47,13 +47,13 @@ impl<S: Stream> StreamChannel<S> {
                     let why =
                         if protocol_error { Failure::ProtocolError } else { Failure::PeerGone };
                     self.lost = Some(why);
-                    return self.stop(core);
+                    return self.stop(state);
                 }
             };
             self.count_received(got);
-            if let Err(failure) = self.execute(core) {
-                self.stop(core);
-                return core.fail(None, failure, Failure::Flushed);
+            if let Err(failure) = self.execute(state) {
+                self.stop(state);
+                return state.fail(None, failure, Failure::Flushed);
             }
             // A stream that returned less than the capacity has no more now. A ring may have, but checking for the next record
             // immediately would wait for a cache line that the peer is just writing, and delay this record.
@@ -65,7 +65,7 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Collects the parts to read into: the rest of a payload, then the buffer. Returns their length.
-    fn collect_parts(&mut self, core: &Core) -> usize {
+    fn collect_parts(&mut self, state: &LaneState) -> usize {
         let (start, end) = self.unread;
         self.buffer.copy_within(start..end, 0);
         self.unread = (0, end - start);
@@ -80,7 +80,7 @@ impl<S: Stream> StreamChannel<S> {
                     append(&mut self.parts, op.work.local(), incoming.placed, left);
                 }
                 Sink::Operation(id) => {
-                    let (slices, start, _) = core.operations.local(*id).unwrap_or_default();
+                    let (slices, start, _) = state.operations.local(*id).unwrap_or_default();
                     append(&mut self.parts, slices, start + incoming.placed, left);
                 }
             }
@@ -105,21 +105,21 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Executes every complete frame, and starts the incomplete one.
-    fn execute(&mut self, core: &mut Core) -> Result<(), Failure> {
+    fn execute(&mut self, state: &mut LaneState) -> Result<(), Failure> {
         loop {
             if let Some(incoming) = &mut self.incoming {
                 let (start, end) = self.unread;
                 let count = incoming.left().min(end - start);
                 if count > 0 {
                     let bytes = &self.buffer[start..start + count];
-                    place(incoming, bytes, core);
+                    place(incoming, bytes, state);
                     self.unread.0 += count;
                 }
                 if incoming.left() > 0 {
                     return Ok(());
                 }
                 let incoming = self.incoming.take().expect("just seen");
-                self.placed(incoming, core)?;
+                self.placed(incoming, state)?;
             }
             let (start, end) = self.unread;
             let (header, length) = match Header::decode(&self.buffer[start..end]) {
@@ -128,7 +128,7 @@ impl<S: Stream> StreamChannel<S> {
                 Decoded::ProtocolError => return Err(Failure::ProtocolError),
             };
             self.unread.0 += length;
-            self.start_frame(header, core)?;
+            self.start_frame(header, state)?;
             if self.ended {
                 return Ok(());
             }
@@ -136,31 +136,31 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Executes a header's request, or prepares the destination of its payload.
-    fn start_frame(&mut self, header: Header, core: &mut Core) -> Result<(), Failure> {
-        self.acknowledge(header.ack, core)?;
-        core.peer_posted(header.credit)?;
+    fn start_frame(&mut self, header: Header, state: &mut LaneState) -> Result<(), Failure> {
+        self.acknowledge(header.ack, state)?;
+        state.peer_posted(header.credit)?;
         let length = usize::try_from(header.length).map_err(|_| Failure::ProtocolError)?;
         let sink = match header.kind {
             Kind::Write => {
                 let wanted = Rights { write: true, ..Rights::NONE };
-                match core.grants.check(header.key, header.offset, header.length, wanted) {
+                match state.grants.check(header.key, header.offset, header.length, wanted) {
                     Ok(slice) => Sink::Region(slice),
-                    Err(failure) => return self.refuse(failure, None, core),
+                    Err(failure) => return self.refuse(failure, None, state),
                 }
             }
             Kind::Send => {
-                let receive = core.take_receive()?;
+                let receive = state.take_receive()?;
                 if length > receive.work.total() {
-                    core.complete(receive, Err(Failure::TooLong));
-                    return self.refuse(Failure::TooLong, None, core);
+                    state.complete(receive, Err(Failure::TooLong));
+                    return self.refuse(Failure::TooLong, None, state);
                 }
                 Sink::Receive(receive)
             }
             Kind::Data => {
                 let expected =
-                    core.operations.local(header.number).is_some_and(|(_, _, n)| n == length)
-                        && is_read(core, header.number)
-                        && core.operations.take_requested(header.number);
+                    state.operations.local(header.number).is_some_and(|(_, _, n)| n == length)
+                        && is_read(state, header.number)
+                        && state.operations.take_requested(header.number);
                 if !expected {
                     return Err(Failure::ProtocolError);
                 }
@@ -171,16 +171,16 @@ impl<S: Stream> StreamChannel<S> {
                     return Err(Failure::ProtocolError);
                 }
                 self.executed = self.executed.wrapping_add(1);
-                let receive = core.take_receive()?;
+                let receive = state.take_receive()?;
                 let imm = Some(header.number);
-                core.complete(receive, Ok(Done::Received { length, imm }));
+                state.complete(receive, Ok(Done::Received { length, imm }));
                 return Ok(());
             }
-            Kind::Read => return self.read(header, core),
-            Kind::Add | Kind::Swap => return self.atomic(header, core),
-            Kind::Old => return old(header, core),
+            Kind::Read => return self.read(header, state),
+            Kind::Add | Kind::Swap => return self.atomic(header, state),
+            Kind::Old => return old(header, state),
             Kind::Fail => {
-                self.failed(header, core);
+                self.failed(header, state);
                 return Ok(());
             }
             Kind::AckOnly => return Ok(()),
@@ -191,41 +191,41 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Finishes a frame whose payload is complete.
-    fn placed(&mut self, incoming: Incoming, core: &mut Core) -> Result<(), Failure> {
+    fn placed(&mut self, incoming: Incoming, state: &mut LaneState) -> Result<(), Failure> {
         let Incoming { length, imm, sink, .. } = incoming;
         let received = Done::Received { length, imm };
         match sink {
-            Sink::Operation(id) => core.complete_operation(id, Done::Placed),
+            Sink::Operation(id) => state.complete_operation(id, Done::Placed),
             Sink::Receive(receive) => {
                 self.executed = self.executed.wrapping_add(1);
-                core.complete(receive, Ok(received));
+                state.complete(receive, Ok(received));
             }
             Sink::Region(_) => {
                 self.executed = self.executed.wrapping_add(1);
                 if imm.is_some() {
-                    let receive = core.take_receive()?;
-                    core.complete(receive, Ok(received));
+                    let receive = state.take_receive()?;
+                    state.complete(receive, Ok(received));
                 }
             }
         }
         Ok(())
     }
 
-    fn acknowledge(&mut self, ack: u32, core: &mut Core) -> Result<(), Failure> {
+    fn acknowledge(&mut self, ack: u32, state: &mut LaneState) -> Result<(), Failure> {
         let count = ack.wrapping_sub(self.acknowledged) as usize;
         if count > self.unacknowledged.len() {
             return Err(Failure::ProtocolError);
         }
         self.acknowledged = ack;
         for id in self.unacknowledged.drain(..count) {
-            core.complete_operation(id, Done::Placed);
+            state.complete_operation(id, Done::Placed);
         }
         Ok(())
     }
 
-    fn read(&mut self, header: Header, core: &mut Core) -> Result<(), Failure> {
+    fn read(&mut self, header: Header, state: &mut LaneState) -> Result<(), Failure> {
         let wanted = Rights { read: true, ..Rights::NONE };
-        match core.grants.check(header.key, header.offset, header.length, wanted) {
+        match state.grants.check(header.key, header.offset, header.length, wanted) {
             Ok(slice) => {
                 let data = Header {
                     number: header.number,
@@ -234,14 +234,14 @@ impl<S: Stream> StreamChannel<S> {
                 };
                 self.answer(data, Payload::Answer(slice))
             }
-            Err(failure) => self.refuse(failure, Some(header.number), core),
+            Err(failure) => self.refuse(failure, Some(header.number), state),
         }
     }
 
-    fn atomic(&mut self, header: Header, core: &mut Core) -> Result<(), Failure> {
-        let word = match core.grants.check_word(header.key, header.offset) {
+    fn atomic(&mut self, header: Header, state: &mut LaneState) -> Result<(), Failure> {
+        let word = match state.grants.check_word(header.key, header.offset) {
             Ok(word) => word,
-            Err(failure) => return self.refuse(failure, Some(header.number), core),
+            Err(failure) => return self.refuse(failure, Some(header.number), state),
         };
         let memory = word.region().memory();
         let before = match header.kind {
@@ -269,12 +269,12 @@ impl Incoming {
 }
 
 /// Copies bytes that were read ahead to their destination.
-fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
+fn place(incoming: &mut Incoming, mut bytes: &[u8], state: &LaneState) {
     let (slices, start) = match &incoming.sink {
         Sink::Region(slice) => (std::slice::from_ref(slice), 0),
         Sink::Receive(op) => (op.work.local(), 0),
         Sink::Operation(id) => {
-            let (slices, start, _) = core.operations.local(*id).unwrap_or_default();
+            let (slices, start, _) = state.operations.local(*id).unwrap_or_default();
             (slices, start)
         }
     };
@@ -296,22 +296,22 @@ fn place(incoming: &mut Incoming, mut bytes: &[u8], core: &Core) {
     }
 }
 
-fn is_read(core: &Core, id: u32) -> bool {
-    core.operations.op(id).is_some_and(|op| matches!(op.work, Work::Read { .. }))
+fn is_read(state: &LaneState, id: u32) -> bool {
+    state.operations.op(id).is_some_and(|op| matches!(op.work, Work::Read { .. }))
 }
 
 /// The answer to an atomic operation.
-fn old(header: Header, core: &mut Core) -> Result<(), Failure> {
-    let old = core.operations.op(header.number).and_then(|op| match &op.work {
+fn old(header: Header, state: &mut LaneState) -> Result<(), Failure> {
+    let old = state.operations.op(header.number).and_then(|op| match &op.work {
         Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => Some(old.clone()),
         _ => None,
     });
     let old = old.ok_or(Failure::ProtocolError)?;
-    if !core.operations.take_requested(header.number) {
+    if !state.operations.take_requested(header.number) {
         return Err(Failure::ProtocolError);
     }
     old.region().memory().store(old.offset(), header.length);
-    core.complete_operation(header.number, Done::Old(header.length));
+    state.complete_operation(header.number, Done::Old(header.length));
     Ok(())
 }
 

@@ -5,8 +5,8 @@ mod outgoing;
 
 use std::collections::VecDeque;
 
-use super::core::Core;
 use super::frame::{Header, Kind, failure_code, failure_from_code};
+use super::lane_state::LaneState;
 use super::stream::Stream;
 use crate::iovec::IoVec;
 use crate::op::Failure;
@@ -80,8 +80,8 @@ impl<S: Stream> StreamChannel<S> {
 
     /// Whether there is nothing to send, and nothing to report.
     #[inline]
-    pub(super) fn is_idle(&self, core: &Core) -> bool {
-        let reported = self.executed == self.reported && !core.must_report();
+    pub(super) fn is_idle(&self, state: &LaneState) -> bool {
+        let reported = self.executed == self.reported && !state.must_report();
         !self.has_backlog() && reported && self.lost.is_none()
     }
 
@@ -109,7 +109,7 @@ impl<S: Stream> StreamChannel<S> {
         &mut self,
         failure: Failure,
         request: Option<u32>,
-        core: &mut Core,
+        state: &mut LaneState,
     ) -> Result<(), Failure> {
         let header = Header {
             number: request.unwrap_or(0),
@@ -117,24 +117,24 @@ impl<S: Stream> StreamChannel<S> {
             length: failure_code(failure),
             ..Header::new(Kind::Fail)
         };
-        self.stop(core);
+        self.stop(state);
         // After an incomplete frame nothing can be sent.
         if !self.closed && !self.write_failed {
             self.sends_reason = true;
             self.push(header, Payload::None);
         }
-        core.fail(None, failure, Failure::Flushed);
+        state.fail(None, failure, Failure::Flushed);
         Ok(())
     }
 
     /// The peer refused one of our operations.
-    fn failed(&mut self, header: Header, core: &mut Core) {
+    fn failed(&mut self, header: Header, state: &mut LaneState) {
         let cause = match header.flag {
             true => self.unacknowledged.front().copied().or_else(|| self.being_sent()),
             false => Some(header.number),
         };
-        self.stop(core);
-        core.fail(cause, failure_from_code(header.length), Failure::Flushed);
+        self.stop(state);
+        state.fail(cause, failure_from_code(header.length), Failure::Flushed);
     }
 
     /// The operation whose frame is partly sent.
@@ -146,27 +146,27 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Closes both directions of the stream immediately.
-    pub(super) fn close(&mut self, core: &mut Core) {
+    pub(super) fn close(&mut self, state: &mut LaneState) {
         if self.closed {
             return;
         }
         self.closed = true;
         self.ended = true;
         self.finished = true;
-        self.return_incoming_receive(core);
+        self.return_incoming_receive(state);
         self.clear_queue();
         self.stream.close();
     }
 
     /// Returns the receive of an incomplete message.
-    fn return_incoming_receive(&mut self, core: &mut Core) {
+    fn return_incoming_receive(&mut self, state: &mut LaneState) {
         if let Some(Incoming { sink: Sink::Receive(op), .. }) = self.incoming.take() {
-            core.return_receive(op);
+            state.return_receive(op);
         }
     }
 
     /// Sends nothing more, not even the end.
-    pub(super) fn stop_silently(&mut self, core: &mut Core) {
+    pub(super) fn stop_silently(&mut self, state: &mut LaneState) {
         if self.ended {
             return;
         }
@@ -174,18 +174,18 @@ impl<S: Stream> StreamChannel<S> {
         self.finished = true;
         self.closed = true;
         self.clear_queue();
-        self.stop(core);
+        self.stop(state);
     }
 
     /// Reads and sends nothing more: the operations of queued frames are finished now. If a
     /// frame is partly sent, the stream is closed.
-    fn stop(&mut self, core: &mut Core) {
+    fn stop(&mut self, state: &mut LaneState) {
         self.ended = true;
-        self.return_incoming_receive(core);
+        self.return_incoming_receive(state);
         self.answers = 0;
         self.unacknowledged.clear();
         if self.sent > 0 {
-            return self.close(core);
+            return self.close(state);
         }
         self.clear_queue();
     }

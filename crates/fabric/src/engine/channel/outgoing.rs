@@ -7,8 +7,8 @@
 use std::io::ErrorKind;
 
 use super::StreamChannel;
-use crate::engine::core::Core;
 use crate::engine::frame::{Header, Kind};
+use crate::engine::lane_state::LaneState;
 use crate::engine::stream::Stream;
 use crate::iovec::{IoVec, append};
 use crate::op::Failure;
@@ -30,17 +30,17 @@ pub(super) enum Payload {
 
 impl<S: Stream> StreamChannel<S> {
     /// Sends what it can.
-    pub(in crate::engine) fn flush(&mut self, core: &mut Core) {
+    pub(in crate::engine) fn flush(&mut self, state: &mut LaneState) {
         while !self.queue.is_empty() {
-            self.gather(core);
+            self.gather(state);
             // SAFETY: `gather` took the parts from frames in the queue, whose memory the queue, the
             // operations and the regions own.
             match unsafe { self.stream.write(&self.parts) } {
-                Ok(written) if written > 0 => self.advance(written, core),
+                Ok(written) if written > 0 => self.advance(written, state),
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Err(error) if error.kind() == ErrorKind::InvalidData => {
                     self.lost = Some(Failure::ProtocolError);
-                    return self.stop(core);
+                    return self.stop(state);
                 }
                 // The reader finds the end, and what the peer sent before it.
                 Ok(_) | Err(_) => self.give_up_writing(),
@@ -67,7 +67,7 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Collects the parts of the next frames.
-    fn gather(&mut self, core: &Core) {
+    fn gather(&mut self, state: &LaneState) {
         self.parts.clear();
         let mut skip = self.sent;
         for frame in &mut self.queue {
@@ -76,7 +76,7 @@ impl<S: Stream> StreamChannel<S> {
             }
             if skip == 0 {
                 frame.header.ack = self.executed;
-                frame.header.credit = core.credit();
+                frame.header.credit = state.credit();
                 frame.header.encode(&mut frame.bytes);
             }
             let length = frame.header.kind.header_length();
@@ -87,7 +87,7 @@ impl<S: Stream> StreamChannel<S> {
             let left = frame.header.payload_length() as usize - sent;
             match &frame.payload {
                 Payload::Operation(id) => {
-                    let (slices, start, _) = core.operations.local(*id).unwrap_or_default();
+                    let (slices, start, _) = state.operations.local(*id).unwrap_or_default();
                     append(&mut self.parts, slices, start + sent, left);
                 }
                 Payload::Answer(slice) => {
@@ -100,7 +100,7 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Records what was sent.
-    fn advance(&mut self, written: usize, core: &mut Core) {
+    fn advance(&mut self, written: usize, state: &mut LaneState) {
         self.sent += written;
         while let Some(frame) = self.queue.front() {
             let length = frame.header.frame_length();
@@ -110,12 +110,12 @@ impl<S: Stream> StreamChannel<S> {
             self.sent -= length;
             let frame = self.queue.pop_front().expect("just seen");
             self.reported = frame.header.ack;
-            core.reported(frame.header.credit);
+            state.reported(frame.header.credit);
             match frame.payload {
                 Payload::Operation(id) if frame.header.is_counted() => {
                     self.unacknowledged.push_back(id);
                 }
-                Payload::Operation(id) => core.operations.set_requested(id),
+                Payload::Operation(id) => state.operations.set_requested(id),
                 Payload::Answer(_) => self.answers -= 1,
                 Payload::None => {}
             }
@@ -124,8 +124,8 @@ impl<S: Stream> StreamChannel<S> {
 
     /// Sends acknowledgements and credits to the peer, unless another frame soon would: a frame that is posted within
     /// a few polls includes them for free. `now`: without waiting for such a frame.
-    pub(in crate::engine) fn report(&mut self, core: &mut Core, now: bool) {
-        if self.executed == self.reported && !core.must_report() {
+    pub(in crate::engine) fn report(&mut self, state: &mut LaneState, now: bool) {
+        if self.executed == self.reported && !state.must_report() {
             self.polls_unreported = 0;
             return;
         }
@@ -135,7 +135,7 @@ impl<S: Stream> StreamChannel<S> {
             && !self.ended
         {
             self.push(Header::new(Kind::AckOnly), Payload::None);
-            self.flush(core);
+            self.flush(state);
             self.polls_unreported = 0;
         }
     }

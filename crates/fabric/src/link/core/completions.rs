@@ -67,14 +67,14 @@ impl Core {
             LaneOpKind::Credit => self.return_send_buffer(rail, work),
             LaneOpKind::Message { class, sequence } => {
                 self.return_send_buffer(rail, work);
-                if let Some(number) = self.messages.outgoing_mut(class).delivered(sequence) {
-                    if let Some(operation) = self.operations.get_mut(number) {
+                if let Some(row) = self.messages.outgoing_mut(class).delivered(sequence) {
+                    if let Some(operation) = self.operations.get_mut(row) {
                         operation.message_delivered();
                     }
-                    self.progress(number);
+                    self.progress(row);
                 }
             }
-            LaneOpKind::Probe => self.probed(rail),
+            LaneOpKind::Probe => self.probe_step_done(rail),
         }
     }
 
@@ -106,30 +106,30 @@ impl Core {
     }
 
     /// Finishes an operation, or starts its next step, once its bytes are placed.
-    pub(super) fn progress(&mut self, number: u32) {
-        let Some(operation) = self.operations.get(number).filter(|f| f.is_placed()) else { return };
+    pub(super) fn progress(&mut self, row: u32) {
+        let Some(operation) = self.operations.get(row).filter(|f| f.is_placed()) else { return };
         let next = operation.next();
         // Immediate data that waited for these bytes may be sent again.
-        if let Some(sequence) = self.operations.take_deferred_write_imm(number) {
+        if let Some(sequence) = self.operations.take_deferred_write_imm(row) {
             return self.resend(MessageClass::Messages, sequence);
         }
         match next {
             NextStep::Wait => {}
-            NextStep::WriteImm => self.queue_write_imm(number),
-            NextStep::Finish(outcome) => self.finish_operation(number, outcome),
+            NextStep::WriteImm => self.queue_write_imm(row),
+            NextStep::Finish(outcome) => self.finish_operation(row, outcome),
         }
     }
 
     /// Queues the immediate data of a write.
-    pub(super) fn queue_write_imm(&mut self, number: u32) {
-        if let Some(operation) = self.operations.get_mut(number) {
+    pub(super) fn queue_write_imm(&mut self, row: u32) {
+        if let Some(operation) = self.operations.get_mut(row) {
             operation.start_write_imm();
-            self.messages.push(UnnumberedMessage::WriteImm(number));
+            self.messages.push(UnnumberedMessage::WriteImm(row));
         }
     }
 
-    pub(super) fn finish_operation(&mut self, number: u32, outcome: Result<Done, Failure>) {
-        if let Some(operation) = self.operations.remove(number) {
+    pub(super) fn finish_operation(&mut self, row: u32, outcome: Result<Done, Failure>) {
+        if let Some(operation) = self.operations.remove(row) {
             let (op, timed) = operation.into_op();
             self.completions.finish_timed(op, outcome, timed);
         }

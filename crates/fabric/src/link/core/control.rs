@@ -32,30 +32,30 @@ impl Core {
             Control::Open { rail, generation, plan, offer } => {
                 self.peer_opened(rail, generation, plan, offer);
             }
-            Control::Opened { rail: at, generation, offer } => {
-                let rail = self.rails.find_mut(at);
-                if rail.is_some_and(|rail| rail.take_offer(generation, offer)) {
-                    self.rails.connect(at, &self.config);
+            Control::Opened { rail, generation, offer } => {
+                let entry = self.rails.find_mut(rail);
+                if entry.is_some_and(|entry| entry.take_offer(generation, offer)) {
+                    self.rails.connect(rail, &self.config);
                 }
             }
-            Control::Connected { rail: at, generation, slots, probe } => {
-                let rail = self.rails.find_mut(at);
-                if rail.is_some_and(|rail| rail.peer_connected(generation, slots, probe)) {
-                    self.probe(at);
+            Control::Connected { rail, generation, slots, probe } => {
+                let entry = self.rails.find_mut(rail);
+                if entry.is_some_and(|entry| entry.peer_connected(generation, slots, probe)) {
+                    self.probe(rail);
                 }
             }
-            Control::Verified { rail: at, generation } => {
-                let rail = self.rails.find_mut(at);
-                if rail.is_some_and(|rail| rail.peer_proven(generation)) {
-                    self.bring_up(at);
+            Control::Verified { rail, generation } => {
+                let entry = self.rails.find_mut(rail);
+                if entry.is_some_and(|entry| entry.peer_verified(generation)) {
+                    self.bring_up(rail);
                 }
             }
-            Control::Fenced { rail: at, generation, received, why } => {
+            Control::Fenced { rail, generation, received, why } => {
                 // A peer that leaves does not fence.
                 self.event_log.record_held();
-                let rail = self.rails.find_mut(at);
-                if rail.is_some_and(|rail| rail.peer_fenced(generation, received)) {
-                    self.fail_rail(at, &format!("reported by the peer: {why}"));
+                let entry = self.rails.find_mut(rail);
+                if entry.is_some_and(|entry| entry.peer_fenced(generation, received)) {
+                    self.fail_rail(rail, &format!("reported by the peer: {why}"));
                 }
             }
             Control::Key { rail, generation, region, key } => {
@@ -67,9 +67,10 @@ impl Core {
                     self.send_control(&Control::Gone { region });
                 }
             }
-            Control::Freed { rail: at, generation, freed, taken } => {
-                let current = self.rails.find_mut(at).is_some_and(|r| r.generation() == generation);
-                if current && !self.peer_freed(at, freed, taken) {
+            Control::Freed { rail, generation, freed, taken } => {
+                let current =
+                    self.rails.find_mut(rail).is_some_and(|entry| entry.generation() == generation);
+                if current && !self.peer_freed(rail, freed, taken) {
                     self.fail_link(
                         Failure::ProtocolError,
                         "the peer freed more slots than were used",

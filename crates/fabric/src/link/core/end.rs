@@ -79,7 +79,7 @@ impl Core {
     /// Completes all operations of an ended link, once all lanes are drained.
     pub(super) fn finish_end(&mut self) {
         let Some(ended) = self.ended.clone() else { return };
-        if self.rails.live_count() > 0 {
+        if self.rails.attached_count() > 0 {
             return;
         }
         for LostLaneOp { lane_op, failure, work } in self.rails.take_all_unconfirmed() {
@@ -105,7 +105,7 @@ impl Core {
     /// Completes the receives of an ended link that no message will arrive for.
     pub(super) fn settle_receives(&mut self) {
         let Some(ended) = &self.ended else { return };
-        if self.rails.live_count() > 0 {
+        if self.rails.attached_count() > 0 {
             return;
         }
         let inbox = self.messages.inbox_mut();

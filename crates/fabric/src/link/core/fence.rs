@@ -6,29 +6,29 @@ use std::time::Duration;
 use super::Core;
 use super::completions::cause;
 use crate::link::event::EventKind;
-use crate::link::operations::{Fragment, LaneOpKind, Operation, restore_op};
+use crate::link::operations::{Fragment, LaneOpKind, MultiStepOp, restore_op};
 use crate::link::rails::{LostLaneOp, RailChange, RailState};
 use crate::op::Failure;
 
 impl Core {
     /// A lane is dead, or could not be set up.
-    pub(in crate::link) fn fail_rail(&mut self, at: u8, why: &str) {
-        if let Some(change) = self.rails.fail(at, self.now, why, self.config.retry_pause) {
+    pub(in crate::link) fn fail_rail(&mut self, rail: u8, why: &str) {
+        if let Some(change) = self.rails.fail(rail, self.now, why, self.config.retry_pause) {
             self.record_change(change, why);
         }
     }
 
     /// An operation of a lane failed. If the peer is gone, it may have closed the link: its goodbye arrives separately. A lane
     /// whose peer is gone may first return the operations that were still queued at this end.
-    pub(super) fn lane_failed(&mut self, at: u8, failure: Failure) {
+    pub(super) fn lane_failed(&mut self, rail: u8, failure: Failure) {
         let why = cause(failure);
         if !matches!(failure, Failure::PeerGone | Failure::Flushed) {
-            return self.fail_rail(at, why);
+            return self.fail_rail(rail, why);
         }
-        let change = self.rails.fail(at, self.now, why, self.config.retry_pause);
+        let change = self.rails.fail(rail, self.now, why, self.config.retry_pause);
         match change {
-            Some(RailChange { what: EventKind::RailDown, rail, in_use }) => {
-                self.event_log.hold(self.now, EventKind::RailDown, rail, why);
+            Some(RailChange { what: EventKind::RailDown, name, in_use }) => {
+                self.event_log.hold(self.now, EventKind::RailDown, name, why);
                 if let Some(names) = in_use {
                     self.event_log.hold(self.now, EventKind::Switch, names, why);
                     self.operations.retry_keyless();
@@ -41,8 +41,8 @@ impl Core {
 
     /// Handles timers of all rails, and starts rails that are due.
     pub(super) fn check_rails(&mut self) {
-        for at in 0..self.rails.count() {
-            self.check_rail(at as u8);
+        for rail in 0..self.rails.count() {
+            self.check_rail(rail as u8);
         }
         if self.ended.is_none() {
             self.rails.plan_if_due(self.now, &self.config);
@@ -53,90 +53,90 @@ impl Core {
     }
 
     /// Handles timers of a rail: the end of its fence, or the death of a lane without progress.
-    pub(super) fn check_rail(&mut self, at: u8) {
-        match self.rails.get(at).state() {
+    pub(super) fn check_rail(&mut self, rail: u8) {
+        match self.rails.get(rail).state() {
             RailState::Standby { .. } => {
-                self.rails.release_broken(at, self.now, self.config.retry_pause)
+                self.rails.release_broken(rail, self.now, self.config.retry_pause)
             }
             RailState::Trying { until, .. } if until <= self.now => {
-                self.fail_rail(at, "the setup timed out");
+                self.fail_rail(rail, "the setup timed out");
             }
             RailState::Fencing { since } => {
-                self.fence(at);
-                self.limit_fence(at, since);
+                self.fence(rail);
+                self.limit_fence(rail, since);
             }
-            RailState::Up { .. } | RailState::Trying { .. } => self.check_progress(at),
+            RailState::Up { .. } | RailState::Trying { .. } => self.check_progress(rail),
         }
     }
 
     /// A lane without a completion for too long is dead.
-    fn check_progress(&mut self, at: u8) {
+    fn check_progress(&mut self, rail: u8) {
         let timeout = self.config.op_timeout;
-        let lane = self.rails.lane(at);
+        let lane = self.rails.lane(rail);
         if lane.is_none_or(|lane| !lane.is_stuck(self.now, timeout)) {
             return;
         }
         // Perhaps this end did not poll for a while.
-        self.poll_rail(at);
-        let lane = self.rails.lane(at);
+        self.poll_rail(rail);
+        let lane = self.rails.lane(rail);
         if lane.is_some_and(|lane| !lane.has_progressed(self.now)) {
             let timeout = timeout.as_millis();
-            self.fail_rail(at, &format!("no completion for {timeout} ms"));
+            self.fail_rail(rail, &format!("no completion for {timeout} ms"));
         }
     }
 
-    fn fence(&mut self, at: u8) {
-        if let Some(lane) = self.rails.detach(at) {
+    fn fence(&mut self, rail: u8) {
+        if let Some(lane) = self.rails.detach(rail) {
             // Messages in its slots must outlive them.
             let inbox = self.messages.inbox_mut();
-            inbox.copy_out_of_slots(at, |slot, payload| lane.messages().payload(slot, payload));
-            self.rails.discard(at, lane);
+            inbox.copy_out_of_slots(rail, |slot, payload| lane.messages().payload(slot, payload));
+            self.rails.discard(rail, lane);
         }
         // A lane that is still being set up is not waited for, since a device may not answer: nothing was posted on it, and
         // the peer posts only a probe before our end is connected.
-        if self.rails.lane(at).is_some() {
+        if self.rails.lane(rail).is_some() {
             return;
         }
-        let report = self.rails.get_mut(at).report_fenced(at);
+        let report = self.rails.get_mut(rail).report_fenced(rail);
         if let Some(report) = report.filter(|_| self.ended.is_none()) {
             self.send_control(&report);
         }
-        if let Some(received) = self.rails.get(at).received_by_peer() {
-            self.resolve(at, received);
+        if let Some(received) = self.rails.get(rail).received_by_peer() {
+            self.resolve(rail, received);
         }
     }
 
     /// While the peer does not close its end, the outcome of operations in flight is unknown: that has a time limit.
-    fn limit_fence(&mut self, at: u8, since: Duration) {
+    fn limit_fence(&mut self, rail: u8, since: Duration) {
         let limit = self.config.peer_timeout;
-        let fencing = self.rails.get(at).is_fencing();
+        let fencing = self.rails.get(rail).is_fencing();
         if fencing && self.ended.is_none() && self.now >= since + limit {
-            let name = self.rails.name(at);
+            let name = self.rails.name(rail);
             let why = format!("{name} was not closed at both ends within {limit:?}");
             self.fail_link(Failure::PeerGone, &why);
         }
     }
 
     /// Both ends are closed, and the peer received this number of messages: that decides what took effect.
-    fn resolve(&mut self, at: u8, received: u64) {
-        let rail = self.rails.get_mut(at);
-        rail.end_fence(self.now, &self.config);
-        let arrived = rail.confirmed_messages();
+    fn resolve(&mut self, rail: u8, received: u64) {
+        let entry = self.rails.get_mut(rail);
+        entry.end_fence(self.now, &self.config);
+        let arrived = entry.confirmed_messages();
         // Counts that were reported to the peer on this lane may be lost with it.
         self.messages.inbox_mut().repeat_report();
         if received < arrived {
-            let name = self.rails.name(at);
+            let name = self.rails.name(rail);
             let why =
                 format!("the peer reports {received} of {arrived} messages received over {name}");
             return self.fail_link(Failure::ProtocolError, &why);
         }
-        let (unconfirmed, ordered) = self.rails.get_mut(at).take_unconfirmed();
+        let (unconfirmed, ordered) = self.rails.get_mut(rail).take_unconfirmed();
         for lost in unconfirmed {
             // On an unordered lane (libfabric) the number of messages says nothing about writes: they are repeated, which
             // is safe after the fence. Messages are sent again with their sequence numbers, by which the peer recognises
             // duplicates.
             if ordered && received >= lost.lane_op.confirmed_at {
-                self.placed(at, lost.lane_op, lost.work);
+                self.placed(rail, lost.lane_op, lost.work);
             } else {
                 self.retry(lost);
             }
@@ -153,7 +153,7 @@ impl Core {
                 if permanent {
                     return self.completions.finish(op, Err(failure));
                 }
-                let operation = Operation::lost(op, failure);
+                let operation = MultiStepOp::lost(op, failure);
                 let length = operation.total();
                 let operation = self.operations.insert(operation);
                 self.operations.push_retry(Fragment { operation, offset: 0, length });

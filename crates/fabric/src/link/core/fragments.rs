@@ -17,12 +17,12 @@ impl Core {
             }
             self.operations.drop_retry();
         }
-        while let Some(fragment) = self.operations.cut(self.config.max_fragment as u64) {
+        while let Some(fragment) = self.operations.next_fragment(self.config.max_fragment as u64) {
             match self.try_fragment(&fragment) {
-                FragmentResult::Posted => self.operations.drop_cut(),
-                FragmentResult::Full => return self.operations.uncut(&fragment),
+                FragmentResult::Posted => self.operations.drop_split(),
+                FragmentResult::Full => return self.operations.undo_fragment(&fragment),
                 FragmentResult::KeyPending => {
-                    self.operations.uncut(&fragment);
+                    self.operations.undo_fragment(&fragment);
                     self.operations.wait_for_key();
                 }
                 FragmentResult::Refused => self.abandon(&fragment, Failure::Access),

@@ -87,7 +87,7 @@ pub(crate) struct CoreSetup {
 impl Core {
     pub(crate) fn new(setup: CoreSetup) -> Self {
         let CoreSetup { config, epochs, now, .. } = setup;
-        let region_limits = [config.regions.min(setup.peer_max_regions), config.regions];
+        let region_limits = [config.max_regions.min(setup.peer_max_regions), config.max_regions];
         Core {
             caps: caps(&config),
             control: ControlConnection::new(setup.connection, now),
@@ -127,10 +127,10 @@ impl Core {
             }
         }
         self.post_queued();
-        self.rails.ring();
+        self.rails.post_queues();
         // Receives may have freed slots. Posted operations go first.
         self.refill_all();
-        self.rails.ring();
+        self.rails.post_queues();
         before - ops.len()
     }
 
@@ -140,14 +140,14 @@ impl Core {
         self.now = now;
         let before = done.len();
         let direct = self.completions.collect_into(done);
-        for index in 0..self.rails.live_count() {
-            self.poll_rail(self.rails.live(index));
+        for index in 0..self.rails.attached_count() {
+            self.poll_rail(self.rails.attached(index));
         }
-        if self.rails.live_count() > 1 {
+        if self.rails.attached_count() > 1 {
             self.refill_all();
         }
         self.post_queued();
-        self.rails.ring();
+        self.rails.post_queues();
         self.completions.deliver_to(done, direct);
         done.len() - before
     }
@@ -158,7 +158,7 @@ impl Core {
         if !self.operations.is_idle() {
             self.post_fragments();
         }
-        for class in [MessageClass::Messages, MessageClass::Control] {
+        for class in [MessageClass::Messages, MessageClass::Internal] {
             if !self.messages.outgoing(class).is_empty() {
                 self.send_all(class);
             }
@@ -200,7 +200,7 @@ impl Core {
         self.check_time();
         self.finish_end(); // after the rails: it needs all lanes to be gone
         self.post_queued();
-        self.rails.ring();
+        self.rails.post_queues();
     }
 
     // Queries.
@@ -307,10 +307,10 @@ fn caps(config: &Config) -> Caps {
         // One less than the minimum of all lanes: the header of a message is a slice too.
         max_slices: 15,
         depth: config.depth,
-        receives: config.receives,
+        receives: config.max_receives,
         inline: 0,
         peer_must_poll: true,
-        borrowed: crate::lane::BorrowedPath::ExtraCopy,
+        private_memory: crate::lane::PrivateMemoryPath::ExtraCopy,
         spins: true,
         wakes_by_timer: false,
         rdma: false,

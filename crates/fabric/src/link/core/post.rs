@@ -1,8 +1,8 @@
-//! Posting operations: they are refused, posted to a lane whole, or cut into fragments and messages.
+//! Posting operations: they are refused, posted to a lane whole, or split into fragments and messages.
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
-use crate::link::operations::{Fragment, LaneOp, LaneOpKind, Operation};
+use crate::link::operations::{Fragment, LaneOp, LaneOpKind, MultiStepOp};
 use crate::link::protocol::header::MessageClass;
 use crate::link::rails::RailChoice;
 use crate::op::{Failure, Op, Work};
@@ -13,7 +13,7 @@ impl Core {
     #[inline]
     pub(super) fn has_capacity(&self, op: &Op) -> bool {
         match op.work {
-            Work::Receive { .. } => self.messages.inbox().receives() < self.config.receives,
+            Work::Receive { .. } => self.messages.inbox().receives() < self.config.max_receives,
             _ => self.completions.in_flight() < self.config.depth,
         }
     }
@@ -92,17 +92,17 @@ impl Core {
             _ => None,
         };
         let timed = self.completions.posted_in_fragments();
-        let number = self.operations.insert(Operation::new(op, timed));
+        let row = self.operations.insert(MultiStepOp::new(op, timed));
         match message {
-            Some(message) => self.messages.push(message(number)),
-            None if !self.start_with_imm(number) => self.operations.wait(number),
+            Some(message) => self.messages.push(message(row)),
+            None if !self.start_with_imm(row) => self.operations.wait(row),
             None => {}
         }
     }
 
     /// A short write with immediate data: on an ordered lane the immediate data is sent right behind the write.
-    fn start_with_imm(&mut self, number: u32) -> bool {
-        let Some(operation) = self.operations.get(number) else { return false };
+    fn start_with_imm(&mut self, row: u32) -> bool {
+        let Some(operation) = self.operations.get(row) else { return false };
         let total = operation.total();
         let messages = self.messages.outgoing(MessageClass::Messages);
         let nothing_before =
@@ -119,11 +119,11 @@ impl Core {
         if !lane.is_ordered() || !lane.messages().has_capacity(MessageClass::Messages) {
             return false;
         }
-        if let Some(operation) = self.operations.get_mut(number) {
-            operation.cut_all();
+        if let Some(operation) = self.operations.get_mut(row) {
+            operation.make_one_fragment();
         }
-        self.post_fragment(rail, Fragment { operation: number, offset: 0, length: total }, window);
-        self.queue_write_imm(number);
+        self.post_fragment(rail, Fragment { operation: row, offset: 0, length: total }, window);
+        self.queue_write_imm(row);
         self.send_next(MessageClass::Messages, Some(rail));
         true
     }

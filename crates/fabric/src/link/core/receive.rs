@@ -1,7 +1,7 @@
 //! Incoming messages, on any rail: each takes effect once and in order, and messages for the caller are matched with receives.
 
 use super::Core;
-use crate::link::messages::message_queue::Payload;
+use crate::link::messages::message_buffers::Payload;
 use crate::link::messages::{Arrival, InboxMessage, InboxStep, PayloadLocation, UnnumberedMessage};
 use crate::link::operations::runs;
 use crate::link::protocol::header::{AtomicOp, Body, Header, MessageClass};
@@ -85,7 +85,7 @@ impl Core {
             Body::OldValue { request, old } => self.answered(request, old),
             Body::Credit => {}
         }
-        self.release(location, MessageClass::Control);
+        self.release(location, MessageClass::Internal);
     }
 
     /// Executes an atomic operation of the peer.
@@ -105,15 +105,15 @@ impl Core {
     }
 
     /// The peer answered an atomic operation of ours.
-    fn answered(&mut self, number: u32, old: Option<u64>) {
-        let operation = self.operations.get(number).filter(|found| found.awaits_answer());
+    fn answered(&mut self, row: u32, old: Option<u64>) {
+        let operation = self.operations.get(row).filter(|found| found.awaits_answer());
         let Some(operation) = operation else {
             return self.fail_link(Failure::ProtocolError, "the peer answered an unknown request");
         };
         if let (Some(old), [location]) = (old, operation.work().local()) {
             location.region().memory().store(location.offset(), old);
         }
-        self.finish_operation(number, old.map(Done::Old).ok_or(Failure::Access));
+        self.finish_operation(row, old.map(Done::Old).ok_or(Failure::Access));
     }
 
     /// Matches messages with receives, as long as there are both.

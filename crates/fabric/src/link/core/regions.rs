@@ -17,8 +17,8 @@ impl Core {
             return Err(Error::new(ErrorKind::Gone, "grant a region", &ended.why, fix));
         }
         let (id, remote) = self.regions.grant(region)?;
-        for index in 0..self.rails.live_count() {
-            self.report_key(self.rails.live(index), id, region);
+        for index in 0..self.rails.attached_count() {
+            self.report_key(self.rails.attached(index), id, region);
         }
         Ok(remote)
     }
@@ -46,33 +46,33 @@ impl Core {
     }
 
     /// Grants a region on one lane, and sends its key to the peer.
-    pub(super) fn report_key(&mut self, at: u8, id: u64, region: &Region) {
-        let rail = self.rails.get_mut(at);
-        let generation = rail.generation();
+    pub(super) fn report_key(&mut self, rail: u8, id: u64, region: &Region) {
+        let entry = self.rails.get_mut(rail);
+        let generation = entry.generation();
         let only_near = matches!(region.registration(), Registration::SameHost);
-        let unreachable = only_near && rail.plan().transport != Transport::Shm;
-        let Some(lane) = rail.lane_mut().filter(|lane| !lane.is_closed()) else { return };
+        let unreachable = only_near && entry.plan().transport != Transport::Shm;
+        let Some(lane) = entry.lane_mut().filter(|lane| !lane.is_closed()) else { return };
         let granted = if unreachable { Ok(None) } else { lane.grant(region).map(Some) };
         let key = match granted {
             Ok(key) => key,
             // The peer must accept earlier grants first.
             Err(error) if error.kind() == ErrorKind::Full => {
-                let grant = DeferredGrant { rail: at, generation, region: id };
+                let grant = DeferredGrant { rail, generation, region: id };
                 return self.regions.defer(grant);
             }
             // Another lane reaches the region, or operations on it are refused.
             Err(error) => {
-                rail.set_why(format!("a region cannot be reached over this rail: {error}"));
+                entry.set_why(format!("a region cannot be reached over this rail: {error}"));
                 None
             }
         };
-        self.send_control(&Control::Key { rail: at, generation, region: id, key });
+        self.send_control(&Control::Key { rail, generation, region: id, key });
     }
 
     /// A region key of the peer, for one lane.
     pub(super) fn peer_key(
         &mut self,
-        at: u8,
+        rail: u8,
         generation: u32,
         region: u64,
         key: Option<RemoteRegion>,
@@ -81,9 +81,9 @@ impl Core {
             return self
                 .fail_link(Failure::ProtocolError, "the peer granted more regions than allowed");
         }
-        let max_regions = self.config.regions;
-        let Some(rail) = self.rails.find_mut(at) else { return };
-        if rail.take_key(generation, (region, key), max_regions) {
+        let max_regions = self.config.max_regions;
+        let Some(entry) = self.rails.find_mut(rail) else { return };
+        if entry.take_key(generation, (region, key), max_regions) {
             self.operations.retry_keyless();
         }
     }

@@ -41,17 +41,17 @@ impl Core {
     /// The next packet of an unnumbered message, and whether it is the last.
     fn write(&mut self, message: UnnumberedMessage) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
-        let number = match message {
+        let row = match message {
             UnnumberedMessage::OldValue { request, old } => {
                 return plain(Body::OldValue { request, old });
             }
-            UnnumberedMessage::Send(number)
-            | UnnumberedMessage::WriteImm(number)
-            | UnnumberedMessage::Atomic(number) => number,
+            UnnumberedMessage::Send(row)
+            | UnnumberedMessage::WriteImm(row)
+            | UnnumberedMessage::Atomic(row) => row,
         };
         let limit = self.messages.peer_max_payload();
-        let operation = self.operations.get_mut(number);
-        operation.map_or_else(|| plain(Body::Void), |found| found.next_message(number, limit))
+        let operation = self.operations.get_mut(row);
+        operation.map_or_else(|| plain(Body::Void), |found| found.next_message(row, limit))
     }
 
     /// Posts a message that has its sequence number.
@@ -86,11 +86,10 @@ impl Core {
     pub(super) fn resend(&mut self, class: MessageClass, sequence: u64) {
         let outgoing = self.messages.outgoing_mut(class);
         let Some(message) = outgoing.sent_message(sequence) else { return };
-        let operation =
-            message.operation.and_then(|number| Some((number, self.operations.get(number)?)));
+        let operation = message.operation.and_then(|row| Some((row, self.operations.get(row)?)));
         match operation {
-            Some((number, operation)) if operation.has_fragments() => {
-                return self.operations.defer_write_imm(number, sequence);
+            Some((row, operation)) if operation.has_fragments() => {
+                return self.operations.defer_write_imm(row, sequence);
             }
             Some((_, operation)) if operation.has_failed() => message.void(),
             _ => {}
@@ -122,18 +121,18 @@ impl Core {
 
     /// As [`Core::refill`], for all rails: a message on one rail may free a slot of another.
     pub(super) fn refill_all(&mut self) {
-        for index in 0..self.rails.live_count() {
-            self.refill(self.rails.live(index));
+        for index in 0..self.rails.attached_count() {
+            self.refill(self.rails.attached(index));
         }
     }
 
     /// Sends credits to a peer that may wait for them. If the peer has no slot for that on the
     /// lane, because messages of both ends crossed, they are sent over the control connection.
     #[inline]
-    fn give_credit(&mut self, at: u8) {
-        let rail = self.rails.get_mut(at);
-        let (generation, connected) = (rail.generation(), rail.is_peer_connected());
-        let Some(lane) = rail.lane_mut() else { return };
+    fn give_credit(&mut self, rail: u8) {
+        let entry = self.rails.get_mut(rail);
+        let (generation, connected) = (entry.generation(), entry.is_peer_connected());
+        let Some(lane) = entry.lane_mut() else { return };
         let owes = lane.messages().is_credit_due() || self.messages.inbox().is_report_due();
         if !owes || !connected {
             return;
@@ -142,11 +141,11 @@ impl Core {
         if lane.messages().can_send_credit() && lane.can_queue() {
             let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
             if let Some(bytes) = lane.messages_mut().write(header, (&[], 0, 0)) {
-                self.post_message(at, bytes, LaneOpKind::Credit);
+                self.post_message(rail, bytes, LaneOpKind::Credit);
             }
             return;
         }
         let freed = lane.messages_mut().report_freed();
-        self.send_control(&Control::Freed { rail: at, generation, freed, taken });
+        self.send_control(&Control::Freed { rail, generation, freed, taken });
     }
 }

@@ -9,7 +9,7 @@ use super::plan::{Plans, combine_policies};
 use super::{Endpoint, Inner};
 use crate::error::{Error, ErrorKind};
 use crate::link::config::Policy;
-use crate::link::lane::Link;
+use crate::link::connected_link::Link;
 use crate::link::protocol::hello::Hello;
 use crate::session::{self, Acceptor, AcceptorConfig, AcceptorCounts, InitiatorInfo, Refusal};
 use crate::verbs;

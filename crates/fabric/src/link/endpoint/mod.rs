@@ -2,7 +2,7 @@
 
 mod devices;
 mod lane_counters;
-mod link_transports;
+mod link_fabrics;
 mod listener;
 mod plan;
 mod ports;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use self::lane_counters::LaneCounters;
-use self::link_transports::LinkTransports;
+use self::link_fabrics::LinkFabrics;
 use self::plan::{Plans, combine_policies, plan};
 use self::ports::{DeviceList, Ports};
 use self::providers::Providers;
@@ -24,8 +24,8 @@ use self::settings::Settings;
 use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::link::config::Policy;
+use crate::link::connected_link::{Link, NotUp};
 use crate::link::core::{Core, CoreSetup};
-use crate::link::lane::{Link, NotUp};
 use crate::link::protocol::control::Transport;
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::link::rails::connector::ThreadConnector;
@@ -268,7 +268,7 @@ impl Inner {
             transports: settings.transports.clone(),
             encrypt: settings.tcp.encrypt,
             max_payload: settings.link.max_payload as u32,
-            regions: settings.link.regions as u32,
+            max_regions: settings.link.max_regions as u32,
             ports,
             no_rdma,
             ofi: providers.iter().map(ofi::UsableProvider::of).collect(),
@@ -297,7 +297,7 @@ impl Inner {
                 true => !theirs.ports.is_empty(),
                 false => ours.ports.is_empty() && theirs.transports.contains(&Transport::Verbs),
             };
-        let transports = LinkTransports {
+        let opener = LinkFabrics {
             inner: self.clone(),
             peer: session.peer_address(),
             theirs: theirs.clone(),
@@ -321,9 +321,9 @@ impl Inner {
             dialled,
             epochs: [self.epoch, info.theirs.epoch],
             peer_max_payload: info.theirs.max_payload as usize,
-            peer_max_regions: info.theirs.regions as usize,
+            peer_max_regions: info.theirs.max_regions as usize,
             connection: Box::new(session),
-            connector: Box::new(ThreadConnector::new(Arc::new(transports))?),
+            connector: Box::new(ThreadConnector::new(Arc::new(opener))?),
             plans: plans.plans,
             can_plan_again,
             now: Duration::ZERO,

@@ -193,7 +193,7 @@ mod tests {
             transports: Transport::ALL.to_vec(),
             encrypt: false,
             max_payload: 4096,
-            regions: 16,
+            max_regions: 16,
             ports: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
             ofi: Vec::new(),

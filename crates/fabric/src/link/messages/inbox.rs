@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::message_queue::Payload;
+use super::message_buffers::Payload;
 use crate::link::protocol::header::Body;
 use crate::op::{Done, Failure, Op};
 

@@ -5,7 +5,7 @@
 
 mod inbox;
 mod incoming;
-pub(super) mod message_queue;
+pub(super) mod message_buffers;
 mod outgoing;
 
 use self::inbox::Inbox;
@@ -57,7 +57,7 @@ impl Messages {
 
     /// Whether more answers wait to be sent than a peer can have requested.
     pub(super) fn has_too_many_answers(&self) -> bool {
-        self.outgoing(MessageClass::Control).unnumbered() > MAX_ANSWERS
+        self.outgoing(MessageClass::Internal).unnumbered() > MAX_ANSWERS
     }
 
     /// Drops all outgoing messages.

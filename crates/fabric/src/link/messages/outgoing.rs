@@ -9,7 +9,7 @@ use crate::link::protocol::header::{Body, MessageClass};
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) struct Message {
     pub(in crate::link) body: Body,
-    /// The operation it belongs to, and the number of its bytes in the payload.
+    /// The row of the operation it belongs to, and the number of its bytes in the payload.
     pub(in crate::link) operation: Option<u32>,
     pub(in crate::link) payload: u64,
 }
@@ -21,7 +21,7 @@ impl Message {
     }
 }
 
-/// A message without a sequence number yet.
+/// A message without a sequence number yet, by the row of its operation.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) enum UnnumberedMessage {
     /// The fragments of a send.
@@ -39,7 +39,7 @@ impl UnnumberedMessage {
         match self {
             UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => MessageClass::Messages,
             UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => {
-                MessageClass::Control
+                MessageClass::Internal
             }
         }
     }
@@ -53,7 +53,7 @@ pub(in crate::link) struct Outgoing {
     /// Sent messages, starting with the oldest undelivered one; `None` for delivered ones.
     sent: VecDeque<Option<Message>>,
     oldest: u64,
-    /// The number of messages taken by the peer's caller; for control messages, which wait for no caller, the number
+    /// The number of messages taken by the peer's caller; for internal messages, which wait for no caller, the number
     /// delivered.
     taken: u64,
     waits_for_receives: bool,
@@ -125,7 +125,7 @@ impl Outgoing {
         self.sent.get_mut(at)?.as_mut()
     }
 
-    /// A message was delivered; returns its operation.
+    /// A message was delivered; returns the row of its operation.
     pub(in crate::link) fn delivered(&mut self, sequence: u64) -> Option<u32> {
         let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
         let message = self.sent.get_mut(at)?.take();

@@ -58,6 +58,7 @@ pub(in crate::link) fn restore_window(work: &mut Work, window: Window) {
 /// A range of bytes of a write or a read.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) struct Fragment {
+    /// The row of the operation.
     pub(in crate::link) operation: u32,
     pub(in crate::link) offset: u64,
     pub(in crate::link) length: u64,

@@ -1,11 +1,11 @@
 //! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
-//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others have a
-//! row, whose number their fragments and messages refer to. A row whose bytes are not all cut into fragments is in `waiting` or
-//! `key_pending`, never in both. Once a row is removed its number is in no list, since it is reused.
+//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others, each a [`MultiStepOp`],
+//! have a row, to which their fragments and messages refer. A row whose bytes are not all split into fragments is in `waiting` or
+//! `key_pending`, never in both. Once a row is removed it is in no list, since it is reused.
 
 mod lane_op;
-mod operation;
+mod multi_step_op;
 
 use std::collections::VecDeque;
 
@@ -15,11 +15,11 @@ use crate::slab::Slab;
 pub(super) use self::lane_op::{
     Fragment, LaneOp, LaneOpKind, NEVER_CONFIRMED, WholeOperation, restore_op, restore_window,
 };
-pub(super) use self::operation::{NextStep, Operation, runs};
+pub(super) use self::multi_step_op::{MultiStepOp, NextStep, runs};
 
 pub(super) struct Operations {
     lane_ops: Slab<LaneOp>,
-    rows: Slab<Operation>,
+    rows: Slab<MultiStepOp>,
     /// Operations with bytes that are not in a fragment yet.
     waiting: VecDeque<u32>,
     /// Operations on regions whose key has not arrived yet.
@@ -65,27 +65,27 @@ impl Operations {
 
     // Rows.
 
-    pub(super) fn insert(&mut self, operation: Operation) -> u32 {
+    pub(super) fn insert(&mut self, operation: MultiStepOp) -> u32 {
         self.rows.insert(operation)
     }
 
     #[inline]
-    pub(super) fn get(&self, number: u32) -> Option<&Operation> {
-        self.rows.get(number)
+    pub(super) fn get(&self, row: u32) -> Option<&MultiStepOp> {
+        self.rows.get(row)
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, number: u32) -> Option<&mut Operation> {
-        self.rows.get_mut(number)
+    pub(super) fn get_mut(&mut self, row: u32) -> Option<&mut MultiStepOp> {
+        self.rows.get_mut(row)
     }
 
     /// Takes out a finished operation. It is in no list: its bytes are placed, or it was abandoned.
-    pub(super) fn remove(&mut self, number: u32) -> Option<Operation> {
-        self.rows.remove(number)
+    pub(super) fn remove(&mut self, row: u32) -> Option<MultiStepOp> {
+        self.rows.remove(row)
     }
 
     /// Takes out all operations, once the link has ended.
-    pub(super) fn take_all(&mut self) -> Vec<Operation> {
+    pub(super) fn take_all(&mut self) -> Vec<MultiStepOp> {
         self.waiting.clear();
         self.retries.clear();
         self.key_pending.clear();
@@ -101,9 +101,9 @@ impl Operations {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// Queues an operation to be cut into fragments.
-    pub(super) fn wait(&mut self, number: u32) {
-        self.waiting.push_back(number);
+    /// Queues an operation to be split into fragments.
+    pub(super) fn wait(&mut self, row: u32) {
+        self.waiting.push_back(row);
     }
 
     /// The next fragment to be posted again.
@@ -119,28 +119,28 @@ impl Operations {
         self.retries.push_back(fragment);
     }
 
-    /// Cuts the next fragment, of at most `max_length` bytes, from the first waiting operation.
-    pub(super) fn cut(&mut self, max_length: u64) -> Option<Fragment> {
-        while let Some(number) = self.waiting.front().copied() {
-            match self.rows.get_mut(number) {
-                Some(operation) => return Some(operation.cut(number, max_length)),
+    /// The next fragment, of at most `max_length` bytes, of the first waiting operation.
+    pub(super) fn next_fragment(&mut self, max_length: u64) -> Option<Fragment> {
+        while let Some(row) = self.waiting.front().copied() {
+            match self.rows.get_mut(row) {
+                Some(operation) => return Some(operation.next_fragment(row, max_length)),
                 None => self.waiting.pop_front(),
             };
         }
         None
     }
 
-    /// Undoes the last cut, if no rail takes the fragment.
-    pub(super) fn uncut(&mut self, fragment: &Fragment) {
+    /// Undoes [`Operations::next_fragment`], if no rail takes the fragment.
+    pub(super) fn undo_fragment(&mut self, fragment: &Fragment) {
         if let Some(operation) = self.rows.get_mut(fragment.operation) {
-            operation.uncut(fragment);
+            operation.undo_fragment(fragment);
         }
     }
 
     /// Removes the first waiting operation from the queue if all of it is in fragments.
-    pub(super) fn drop_cut(&mut self) {
-        let first = self.waiting.front().and_then(|number| self.rows.get(*number));
-        if first.is_none_or(Operation::is_cut) {
+    pub(super) fn drop_split(&mut self) {
+        let first = self.waiting.front().and_then(|row| self.rows.get(*row));
+        if first.is_none_or(MultiStepOp::is_split) {
             self.waiting.pop_front();
         }
     }
@@ -152,8 +152,8 @@ impl Operations {
 
     /// Keys or rails have changed: operations that waited for a key try again, before the others.
     pub(super) fn retry_keyless(&mut self) {
-        for number in std::mem::take(&mut self.key_pending).into_iter().rev() {
-            self.waiting.push_front(number);
+        for row in std::mem::take(&mut self.key_pending).into_iter().rev() {
+            self.waiting.push_front(row);
         }
     }
 
@@ -162,20 +162,20 @@ impl Operations {
         if let Some(operation) = self.rows.get_mut(fragment.operation) {
             operation.abandon(failure);
         }
-        self.waiting.retain(|number| *number != fragment.operation);
-        self.key_pending.retain(|number| *number != fragment.operation);
+        self.waiting.retain(|row| *row != fragment.operation);
+        self.key_pending.retain(|row| *row != fragment.operation);
     }
 
     // Immediate data of writes.
 
     /// Defers a write's immediate data until the write is placed.
-    pub(super) fn defer_write_imm(&mut self, number: u32, sequence: u64) {
-        self.deferred.push((number, sequence));
+    pub(super) fn defer_write_imm(&mut self, row: u32, sequence: u64) {
+        self.deferred.push((row, sequence));
     }
 
     /// The immediate data that was deferred for this write.
-    pub(super) fn take_deferred_write_imm(&mut self, number: u32) -> Option<u64> {
-        let at = self.deferred.iter().position(|(operation, _)| *operation == number)?;
+    pub(super) fn take_deferred_write_imm(&mut self, row: u32) -> Option<u64> {
+        let at = self.deferred.iter().position(|(operation, _)| *operation == row)?;
         Some(self.deferred.swap_remove(at).1)
     }
 

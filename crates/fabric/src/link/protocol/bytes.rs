@@ -55,14 +55,14 @@ impl<'b> Reader<'b> {
     }
 }
 
-/// Appends bytes with a length prefix. Longer ones than 64 KiB would be cut; there are none.
+/// Appends bytes with a length prefix. Longer ones than 64 KiB would be truncated; there are none.
 pub(in crate::link) fn put_bytes(to: &mut Vec<u8>, bytes: &[u8]) {
     let length = u16::try_from(bytes.len()).unwrap_or(u16::MAX);
     to.extend(length.to_le_bytes());
     to.extend(&bytes[..usize::from(length)]);
 }
 
-/// Appends a text, cut to at most `max_bytes` bytes between two characters.
+/// Appends a text, truncated to at most `max_bytes` bytes between two characters.
 pub(in crate::link) fn put_text(to: &mut Vec<u8>, text: &str, max_bytes: usize) {
     let end =
         (0..=text.len().min(max_bytes)).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

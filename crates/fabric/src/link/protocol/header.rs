@@ -40,19 +40,19 @@ pub(in crate::link) enum AtomicOp {
     Swap { expect: u64, new: u64 },
 }
 
-/// Two classes of messages, so that neither blocks the other: messages that wait for the caller's receives, and control messages of
-/// the link.
+/// Two classes of messages, so that neither blocks the other: messages that wait for the caller's receives, and internal messages
+/// of the link (atomic operations, their answers, credits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum MessageClass {
     Messages = 0,
-    Control = 1,
+    Internal = 1,
 }
 
 impl Body {
     pub(in crate::link) fn class(&self) -> MessageClass {
         match self {
             Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => MessageClass::Messages,
-            Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => MessageClass::Control,
+            Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => MessageClass::Internal,
         }
     }
 }
@@ -82,8 +82,8 @@ impl Header {
         };
         let mut bytes = [0; Self::MAX_BYTES];
         bytes[..3].copy_from_slice(&[Self::VERSION, kind, u8::from(number.is_some())]);
-        let [messages, control] = self.freed;
-        let fields = [number.unwrap_or(0), self.sequence, messages, control, self.taken];
+        let [messages, internal] = self.freed;
+        let fields = [number.unwrap_or(0), self.sequence, messages, internal, self.taken];
         for (field, to) in fields.into_iter().zip(bytes[4..24].as_chunks_mut().0) {
             *to = field.to_le_bytes();
         }

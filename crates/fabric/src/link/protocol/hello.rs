@@ -22,7 +22,7 @@ pub(in crate::link) struct Hello {
     /// The maximum payload of a message on a lane that it receives, in bytes.
     pub(in crate::link) max_payload: u32,
     /// The maximum number of regions that may be granted to it.
-    pub(in crate::link) regions: u32,
+    pub(in crate::link) max_regions: u32,
     /// Its RDMA ports.
     pub(in crate::link) ports: Vec<UsablePort>,
     /// Why it has no RDMA, if it has none.
@@ -49,7 +49,7 @@ impl Hello {
         bytes.push(self.transports.iter().fold(0, |bits, transport| bits | 1 << transport.code()));
         bytes.push(u8::from(self.encrypt));
         bytes.extend(self.max_payload.to_le_bytes());
-        bytes.extend(self.regions.to_le_bytes());
+        bytes.extend(self.max_regions.to_le_bytes());
         let ports = &self.ports[..self.ports.len().min(MAX_PORTS)];
         bytes.push(ports.len() as u8);
         for port in ports {
@@ -91,7 +91,7 @@ impl Hello {
             1 => true,
             _ => return None,
         };
-        let (max_payload, regions) = (reader.u32()?, reader.u32()?);
+        let (max_payload, max_regions) = (reader.u32()?, reader.u32()?);
         let count = usize::from(reader.u8()?);
         if count > MAX_PORTS || !(MIN_PAYLOAD..=MAX_PAYLOAD).contains(&max_payload) {
             return None;
@@ -109,7 +109,7 @@ impl Hello {
             transports,
             encrypt,
             max_payload,
-            regions,
+            max_regions,
             ports,
             no_rdma,
             ofi,
@@ -160,7 +160,7 @@ mod tests {
             transports: vec![Transport::Shm, Transport::Tcp],
             encrypt: false,
             max_payload: 4096,
-            regions: 16,
+            max_regions: 16,
             ports: Vec::new(),
             no_rdma: "there is no RDMA device".to_owned(),
             ofi: Vec::new(),

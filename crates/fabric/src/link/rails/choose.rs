@@ -60,8 +60,8 @@ impl Rails {
         let mut refused = 0;
         let (mut key_pending, mut open) = (false, false);
         for step in 0..self.active.len() {
-            let at = (self.next_choice + step) % self.active.len();
-            let rail = &self.rails[usize::from(self.active[at])];
+            let index = (self.next_choice + step) % self.active.len();
+            let rail = &self.rails[usize::from(self.active[index])];
             let Some(lane) = rail.lane() else { continue };
             match lane.key(region) {
                 None => key_pending = true,
@@ -74,15 +74,15 @@ impl Rails {
                     let load =
                         (lane.bytes_in_flight() + bytes + 64) / u64::from(rail.plan().weight);
                     if best.as_ref().is_none_or(|(least, ..)| load < *least) {
-                        best = Some((load, at, there));
+                        best = Some((load, index, there));
                     }
                 }
             }
         }
         match best {
-            Some((_, at, there)) => {
-                let choice = RailChoice::Rail(self.active[at], there.clone());
-                self.next_choice = if self.active.len() > 1 { at + 1 } else { 0 };
+            Some((_, index, there)) => {
+                let choice = RailChoice::Rail(self.active[index], there.clone());
+                self.next_choice = if self.active.len() > 1 { index + 1 } else { 0 };
                 choice
             }
             None if key_pending && !open => RailChoice::KeyPending,
@@ -97,14 +97,14 @@ impl Rails {
         class: MessageClass,
         max_in_flight: u64,
     ) -> Option<u8> {
-        let load = |at: u8| {
-            let rail = &self.rails[usize::from(at)];
-            let lane = rail.lane()?;
+        let load = |rail: u8| {
+            let entry = &self.rails[usize::from(rail)];
+            let lane = entry.lane()?;
             let has_capacity = lane.messages().has_capacity(class) && lane.can_queue();
             // A message would wait behind other operations.
             let load = (lane.bytes_in_flight().min(max_in_flight)
                 + 64 * u64::from(lane.in_flight()))
-                / u64::from(rail.plan().weight);
+                / u64::from(entry.plan().weight);
             has_capacity.then_some(load)
         };
         let rails = self.active.iter().filter_map(|rail| Some((load(*rail)?, *rail)));

@@ -11,13 +11,13 @@ use super::lane::RailLane;
 use super::probe::Probe;
 use crate::error::{Error, ErrorKind};
 use crate::lane::Lane;
-use crate::link::messages::message_queue::MessageQueue;
+use crate::link::messages::message_buffers::MessageBuffers;
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 use crate::setup::{Fabric, Side, UnconnectedLane};
 
-/// Opens devices and other paths by name.
-pub(crate) trait Transports: Send + Sync {
+/// Opens fabrics by transport and path, which is the name of a port or provider; for the rails of one link.
+pub(crate) trait FabricOpener: Send + Sync {
     /// Opens a path; may block.
     fn open(&self, transport: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error>;
     /// Releases a path if it is broken; may block.
@@ -84,7 +84,7 @@ pub(in crate::link) enum Task {
 
 /// Parameters for connecting a lane.
 pub(in crate::link) struct LaneOptions {
-    pub(in crate::link) messages: u16,
+    pub(in crate::link) message_slots: u16,
     pub(in crate::link) max_payload: usize,
     pub(in crate::link) timeout: Duration,
 }
@@ -103,23 +103,23 @@ pub(in crate::link) enum TaskOutput {
 
 impl ConnectorTask {
     /// Runs the task. Some tasks have no result.
-    pub(crate) fn run(self, transports: &dyn Transports) -> Option<TaskResult> {
+    pub(crate) fn run(self, opener: &dyn FabricOpener) -> Option<TaskResult> {
         let ConnectorTask { rail, generation, task } = self;
         let product = match task {
-            Task::Prepare { transport, path, side } => prepare(transports, transport, &path, side),
+            Task::Prepare { transport, path, side } => prepare(opener, transport, &path, side),
             Task::Connect { unconnected, fabric, offer, options } => {
-                connect(transports, unconnected, &*fabric, &offer, &options)
+                connect(opener, unconnected, &*fabric, &offer, &options)
             }
             Task::Discard(lane) => {
                 drop(lane);
                 return None;
             }
             Task::Release { transport, path } => {
-                transports.release_broken(transport, &path);
+                opener.release_broken(transport, &path);
                 return None;
             }
             Task::Plan(theirs) => {
-                let plan = transports.plan_again(theirs.map(|theirs| *theirs));
+                let plan = opener.plan_again(theirs.map(|theirs| *theirs));
                 Ok(TaskOutput::Plan(plan.map(Box::new)))
             }
         };
@@ -128,27 +128,27 @@ impl ConnectorTask {
 }
 
 fn prepare(
-    transports: &dyn Transports,
+    opener: &dyn FabricOpener,
     transport: Transport,
     path: &str,
     side: Side,
 ) -> Result<TaskOutput, Error> {
-    let fabric = transports.open(transport, path)?;
+    let fabric = opener.open(transport, path)?;
     // The device was opened for an earlier lane and may be lost now.
     let unconnected =
-        fabric.prepare_lane(side).inspect_err(|_| transports.release_broken(transport, path))?;
+        fabric.prepare_lane(side).inspect_err(|_| opener.release_broken(transport, path))?;
     Ok(TaskOutput::Unconnected(unconnected, fabric))
 }
 
 fn connect(
-    transports: &dyn Transports,
+    opener: &dyn FabricOpener,
     unconnected: Box<dyn UnconnectedLane>,
     fabric: &dyn Fabric,
     offer: &[u8],
     options: &LaneOptions,
 ) -> Result<TaskOutput, Error> {
     // Before the lane is connected, so that buffers are ready when the peer sends.
-    let messages = MessageQueue::new(fabric, options.messages, options.max_payload)?;
+    let messages = MessageBuffers::new(fabric, options.message_slots, options.max_payload)?;
     let probe = Probe::new(fabric)?;
     let lane = unconnected.connect(offer, options.timeout)?;
     if lane.caps().datagram {
@@ -159,40 +159,39 @@ fn connect(
     let slots: usize = messages.slots().iter().map(|slots| usize::from(*slots)).sum();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, a link needs {slots}", lane.caps().receives);
-        let fix = "raise rdma_max_recv_wr, or lower the link's number of messages";
+        let fix = "raise rdma_max_recv_wr, or lower `message_slots` of the link's configuration";
         return Err(Error::new(ErrorKind::Unsupported, "use a lane for a link", why, fix));
     }
-    transports.lane_created(&*lane);
+    opener.lane_created(&*lane);
     Ok(TaskOutput::Lane(Box::new(RailLane::new(lane, messages, probe))))
 }
 
 /// Runs each task in its own thread: there are few, and each may block.
 pub(crate) struct ThreadConnector {
-    transports: Arc<dyn Transports>,
+    opener: Arc<dyn FabricOpener>,
     results: Receiver<TaskResult>,
     done: Sender<TaskResult>,
     wakeup: Arc<OwnedFd>,
 }
 
 impl ThreadConnector {
-    pub(crate) fn new(transports: Arc<dyn Transports>) -> Result<Self, Error> {
+    pub(crate) fn new(opener: Arc<dyn FabricOpener>) -> Result<Self, Error> {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {
                 let fix = "raise the limit of open files: `ulimit -n`";
                 Error::new(ErrorKind::System, "create a link", error, fix)
             })?;
         let (done, results) = channel();
-        Ok(ThreadConnector { transports, results, done, wakeup: Arc::new(wakeup) })
+        Ok(ThreadConnector { opener, results, done, wakeup: Arc::new(wakeup) })
     }
 }
 
 impl Connector for ThreadConnector {
     fn start(&mut self, task: ConnectorTask) {
         let (rail, generation) = (task.rail, task.generation);
-        let (transports, done, wakeup) =
-            (self.transports.clone(), self.done.clone(), self.wakeup.clone());
+        let (opener, done, wakeup) = (self.opener.clone(), self.done.clone(), self.wakeup.clone());
         let work = move || {
-            let run = std::panic::AssertUnwindSafe(|| task.run(&*transports));
+            let run = std::panic::AssertUnwindSafe(|| task.run(&*opener));
             // The panic is reported where it happens; the rail must not wait forever.
             let finished = std::panic::catch_unwind(run).unwrap_or_else(|_| {
                 let (why, fix) =

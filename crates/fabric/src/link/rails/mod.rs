@@ -1,6 +1,6 @@
 //! The rails of a link: which have a lane, which are active, and which one an operation takes.
 //!
-//! `live` are the rails with a lane; `healthy` is the number of those whose lane is not closed; `active` are the
+//! `attached` are the rails with a lane, also a dead one; `healthy` is the number of those whose lane is not closed; `active` are the
 //! rails that are up and of the best transport that is up. All three change only in this file: when a lane is
 //! attached, closed or detached, and when a rail comes up or fails.
 
@@ -31,7 +31,7 @@ pub(super) use self::rail::{LostLaneOp, Rail, RailState, SetupError};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
-    live: Vec<u8>,
+    attached: Vec<u8>,
     active: Vec<u8>,
     healthy: usize,
     /// The position in `active` to start the next choice at (round robin).
@@ -49,7 +49,7 @@ pub(super) struct Rails {
 /// A rail came up, or failed.
 pub(super) struct RailChange {
     pub(super) what: EventKind,
-    pub(super) rail: String,
+    pub(super) name: String,
     /// The names of the active rails, if they have changed.
     pub(super) in_use: Option<String>,
 }
@@ -64,7 +64,7 @@ impl Rails {
     ) -> Self {
         Rails {
             rails: plans.into_iter().map(Rail::new).collect(),
-            live: Vec::new(),
+            attached: Vec::new(),
             active: Vec::new(),
             healthy: 0,
             next_choice: 0,
@@ -84,71 +84,72 @@ impl Rails {
         self.rails.len()
     }
 
-    /// All rails, by number.
+    /// All rails, in the order of their numbers.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Rail> {
         self.rails.iter()
     }
 
+    /// A rail by its number.
     #[inline]
-    pub(super) fn get(&self, at: u8) -> &Rail {
-        &self.rails[usize::from(at)]
+    pub(super) fn get(&self, rail: u8) -> &Rail {
+        &self.rails[usize::from(rail)]
     }
 
     #[inline]
-    pub(super) fn get_mut(&mut self, at: u8) -> &mut Rail {
-        &mut self.rails[usize::from(at)]
+    pub(super) fn get_mut(&mut self, rail: u8) -> &mut Rail {
+        &mut self.rails[usize::from(rail)]
     }
 
     /// A rail by a number from the peer: it may not exist.
-    pub(super) fn find_mut(&mut self, at: u8) -> Option<&mut Rail> {
-        self.rails.get_mut(usize::from(at))
+    pub(super) fn find_mut(&mut self, rail: u8) -> Option<&mut Rail> {
+        self.rails.get_mut(usize::from(rail))
     }
 
     /// Adds the rail with a number from the peer, and all before it: they need not be opened in order. `false`: the
     /// number is too large.
-    pub(super) fn add(&mut self, at: u8) -> bool {
-        if usize::from(at) >= MAX_RAILS {
+    pub(super) fn add(&mut self, rail: u8) -> bool {
+        if usize::from(rail) >= MAX_RAILS {
             return false;
         }
-        while self.rails.len() <= usize::from(at) {
+        while self.rails.len() <= usize::from(rail) {
             self.rails.push(Rail::new(RailPlan::unknown()));
         }
         true
     }
 
-    pub(super) fn name(&self, at: u8) -> String {
-        self.get(at).name(self.dialled)
+    pub(super) fn name(&self, rail: u8) -> String {
+        self.get(rail).name(self.dialled)
     }
 
     #[inline]
-    pub(super) fn lane(&self, at: u8) -> Option<&RailLane> {
-        self.rails[usize::from(at)].lane()
+    pub(super) fn lane(&self, rail: u8) -> Option<&RailLane> {
+        self.rails[usize::from(rail)].lane()
     }
 
     #[inline]
-    pub(super) fn lane_mut(&mut self, at: u8) -> Option<&mut RailLane> {
-        self.rails[usize::from(at)].lane_mut()
+    pub(super) fn lane_mut(&mut self, rail: u8) -> Option<&mut RailLane> {
+        self.rails[usize::from(rail)].lane_mut()
     }
 
     pub(super) fn lanes_mut(&mut self) -> impl Iterator<Item = &mut RailLane> {
         self.rails.iter_mut().filter_map(Rail::lane_mut)
     }
 
-    /// The rail at this position in `live`.
+    /// The rail at this position in `attached`.
     #[inline]
-    pub(super) fn live(&self, index: usize) -> u8 {
-        self.live[index]
+    pub(super) fn attached(&self, index: usize) -> u8 {
+        self.attached[index]
     }
 
     #[inline]
-    pub(super) fn live_count(&self) -> usize {
-        self.live.len()
+    pub(super) fn attached_count(&self) -> usize {
+        self.attached.len()
     }
 
     /// Whether a lane is closing.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
-        self.live.len() != self.healthy
+        self.attached.len() != self.healthy
     }
 
     #[inline]
@@ -165,33 +166,33 @@ impl Rails {
 
     /// Posts the queued operations of all lanes.
     #[inline]
-    pub(super) fn ring(&mut self) {
-        for at in &self.live {
-            if let Some(lane) = self.rails[usize::from(*at)].lane_mut() {
-                lane.ring();
+    pub(super) fn post_queues(&mut self) {
+        for rail in &self.attached {
+            if let Some(lane) = self.rails[usize::from(*rail)].lane_mut() {
+                lane.post_queue();
             }
         }
     }
 
     /// Posts the free slots of an open lane; `Ok(false)` if there is no open lane, `Err` if the lane fails.
     #[inline]
-    pub(super) fn refill(&mut self, at: u8) -> Result<bool, &'static str> {
-        let lane = self.rails[usize::from(at)].lane_mut().filter(|lane| !lane.is_closed());
+    pub(super) fn refill(&mut self, rail: u8) -> Result<bool, &'static str> {
+        let lane = self.rails[usize::from(rail)].lane_mut().filter(|lane| !lane.is_closed());
         let Some(lane) = lane else { return Ok(false) };
         lane.refill(&mut self.receives).map(|()| true)
     }
 
     /// Arms all lanes; `false` if one of them has work to do.
     pub(super) fn arm(&mut self) -> bool {
-        let Rails { live, rails, .. } = self;
-        live.iter().all(|at| rails[usize::from(*at)].lane_mut().is_none_or(RailLane::arm))
+        let Rails { attached, rails, .. } = self;
+        attached.iter().all(|rail| rails[usize::from(*rail)].lane_mut().is_none_or(RailLane::arm))
     }
 
     /// The descriptors of all lanes, with rail and generation.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = (u8, u32, BorrowedFd<'_>)> {
-        self.live.iter().filter_map(|at| {
-            let rail = self.get(*at);
-            Some((*at, rail.generation(), rail.lane()?.fd()))
+        self.attached.iter().filter_map(|rail| {
+            let entry = self.get(*rail);
+            Some((*rail, entry.generation(), entry.lane()?.fd()))
         })
     }
 
@@ -203,35 +204,35 @@ impl Rails {
     // Changes.
 
     /// Gives a rail its lane.
-    pub(super) fn attach(&mut self, at: u8, lane: RailLane) {
-        self.get_mut(at).set_lane(lane);
-        self.live.push(at);
+    pub(super) fn attach(&mut self, rail: u8, lane: RailLane) {
+        self.get_mut(rail).set_lane(lane);
+        self.attached.push(rail);
         self.healthy += 1;
     }
 
-    /// Activates a rail, once both ends have probed its lane.
-    pub(super) fn bring_up(&mut self, at: u8, now: Duration) -> Option<RailChange> {
-        let up = self.get_mut(at).bring_up(now);
-        up.then(|| self.changed(at, EventKind::RailUp, now))
+    /// Activates a rail, once both ends have verified its lane.
+    pub(super) fn bring_up(&mut self, rail: u8, now: Duration) -> Option<RailChange> {
+        let up = self.get_mut(rail).bring_up(now);
+        up.then(|| self.changed(rail, EventKind::RailUp, now))
     }
 
     /// A lane is dead, or could not be set up; `None` if that is known already.
     pub(super) fn fail(
         &mut self,
-        at: u8,
+        rail: u8,
         now: Duration,
         why: &str,
         retry_pause: Duration,
     ) -> Option<RailChange> {
-        let rail = &mut self.rails[usize::from(at)];
-        let what = rail.fail(now, why, retry_pause)?;
-        self.healthy -= usize::from(rail.close_lane());
-        Some(self.changed(at, what, now))
+        let entry = &mut self.rails[usize::from(rail)];
+        let what = entry.fail(now, why, retry_pause)?;
+        self.healthy -= usize::from(entry.close_lane());
+        Some(self.changed(rail, what, now))
     }
 
-    fn changed(&mut self, at: u8, what: EventKind, now: Duration) -> RailChange {
+    fn changed(&mut self, rail: u8, what: EventKind, now: Duration) -> RailChange {
         let in_use = self.switch(now);
-        RailChange { what, rail: self.name(at), in_use }
+        RailChange { what, name: self.name(rail), in_use }
     }
 
     /// Activates the rails of the best transport that is up; returns their names if they have changed.
@@ -241,15 +242,15 @@ impl Rails {
         let is_active = |rail: &Rail| rail.is_up() && Some(rail.plan().transport) == best;
         let rails = self.rails.iter().enumerate();
         let active: Vec<u8> =
-            rails.filter(|(_, rail)| is_active(rail)).map(|(at, _)| at as u8).collect();
+            rails.filter(|(_, rail)| is_active(rail)).map(|(rail, _)| rail as u8).collect();
         self.no_rail_since =
             if active.is_empty() { self.no_rail_since.or(Some(now)) } else { None };
         if active == self.active {
             return None;
         }
         self.active = active;
-        let name = |at: &u8| {
-            let (transport, name) = (self.get(*at).plan().transport.name(), self.name(*at));
+        let name = |rail: &u8| {
+            let (transport, name) = (self.get(*rail).plan().transport.name(), self.name(*rail));
             if transport == name { name } else { format!("{transport} {name}") }
         };
         let names: Vec<String> = self.active.iter().map(name).collect();
@@ -257,9 +258,9 @@ impl Rails {
     }
 
     /// Takes out the lane of a rail, if it is closed and drained. [`Rails::discard`] must follow.
-    pub(super) fn detach(&mut self, at: u8) -> Option<RailLane> {
-        let lane = self.get_mut(at).take_drained()?;
-        self.live.retain(|live| *live != at);
+    pub(super) fn detach(&mut self, rail: u8) -> Option<RailLane> {
+        let lane = self.get_mut(rail).take_drained()?;
+        self.attached.retain(|other| *other != rail);
         Some(lane)
     }
 

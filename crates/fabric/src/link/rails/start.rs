@@ -17,17 +17,17 @@ impl Rails {
     pub(in crate::link) fn try_due(&mut self, now: Duration) {
         for transport in Transport::ALL {
             let (mut up, mut may_come_up) = (false, false);
-            for at in 0..self.rails.len() as u8 {
-                let rail = self.get(at);
-                if rail.plan().transport != transport {
+            for rail in 0..self.rails.len() as u8 {
+                let entry = self.get(rail);
+                if entry.plan().transport != transport {
                     continue;
                 }
-                match rail.state() {
+                match entry.state() {
                     RailState::Up { .. } => up = true,
                     RailState::Trying { since, .. } => may_come_up |= now < since + FALLBACK_DELAY,
-                    RailState::Standby { until } if until <= now && !rail.is_busy() => {
-                        let generation = rail.generation() + 1;
-                        may_come_up |= self.start_lane(at, generation, Side::Dial, now);
+                    RailState::Standby { until } if until <= now && !entry.is_busy() => {
+                        let generation = entry.generation() + 1;
+                        may_come_up |= self.start_lane(rail, generation, Side::Dial, now);
                     }
                     RailState::Standby { .. } | RailState::Fencing { .. } => {}
                 }
@@ -39,31 +39,31 @@ impl Rails {
     }
 
     /// The peer opens a rail; `None` if it cannot be opened now, otherwise as [`Rails::start_lane`].
-    pub(in crate::link) fn follow(
+    pub(in crate::link) fn open_for_peer(
         &mut self,
-        at: u8,
+        rail: u8,
         generation: u32,
         plan: RailPlan,
         offer: Vec<u8>,
         now: Duration,
     ) -> Option<bool> {
-        if !self.get_mut(at).follow(generation, plan) {
+        if !self.get_mut(rail).open_for_peer(generation, plan) {
             return None;
         }
-        let started = self.start_lane(at, generation, Side::Accept, now);
-        self.get_mut(at).set_offer(offer);
+        let started = self.start_lane(rail, generation, Side::Accept, now);
+        self.get_mut(rail).set_offer(offer);
         Some(started)
     }
 
     /// Starts a lane. `false` if the previous attempt has not finished: otherwise there would be one thread for each, all
     /// waiting for the same device. The dialling end checks that before.
-    fn start_lane(&mut self, at: u8, generation: u32, side: Side, now: Duration) -> bool {
-        let rail = self.get_mut(at);
-        let free = rail.start_lane(generation, side, now);
+    fn start_lane(&mut self, rail: u8, generation: u32, side: Side, now: Duration) -> bool {
+        let entry = self.get_mut(rail);
+        let free = entry.start_lane(generation, side, now);
         if free {
-            let path = rail.plan().paths[usize::from(side == Side::Accept)].clone();
-            let task = Task::Prepare { transport: rail.plan().transport, path, side };
-            self.run_task(at, task);
+            let path = entry.plan().paths[usize::from(side == Side::Accept)].clone();
+            let task = Task::Prepare { transport: entry.plan().transport, path, side };
+            self.run_task(rail, task);
         }
         free
     }
@@ -71,26 +71,26 @@ impl Rails {
     /// The next result of the connector for a rail that still needs it.
     pub(in crate::link) fn finished(&mut self) -> Option<(u8, Result<TaskOutput, Error>)> {
         loop {
-            let TaskResult { rail: at, generation, product } = self.connector.finished()?;
+            let TaskResult { rail, generation, product } = self.connector.finished()?;
             let product = match product {
                 Ok(TaskOutput::Plan(plan)) => {
                     self.planned(plan);
                     continue;
                 }
-                Err(_) if at == NO_RAIL => {
+                Err(_) if rail == NO_RAIL => {
                     self.planning_failed();
                     continue;
                 }
                 other => other,
             };
-            if self.get_mut(at).end_work(generation) {
-                return Some((at, product));
+            if self.get_mut(rail).end_work(generation) {
+                return Some((rail, product));
             }
             // The attempt was given up: the lane is discarded.
             if let Ok(TaskOutput::Lane(mut lane)) = product {
                 lane.close();
                 let task = Task::Discard(lane);
-                self.connector.start(ConnectorTask { rail: at, generation, task });
+                self.connector.start(ConnectorTask { rail, generation, task });
             }
         }
     }
@@ -98,41 +98,46 @@ impl Rails {
     /// Our end of a lane is prepared; returns its offer for the peer.
     pub(in crate::link) fn prepared(
         &mut self,
-        at: u8,
+        rail: u8,
         unconnected: Box<dyn UnconnectedLane>,
         fabric: Arc<dyn Fabric>,
     ) -> Vec<u8> {
-        self.get_mut(at).prepared(unconnected, fabric)
+        self.get_mut(rail).prepared(unconnected, fabric)
     }
 
     /// Connects a lane, if both ends have prepared it.
-    pub(in crate::link) fn connect(&mut self, at: u8, config: &Config) {
+    pub(in crate::link) fn connect(&mut self, rail: u8, config: &Config) {
         let options = LaneOptions {
-            messages: config.messages,
+            message_slots: config.message_slots,
             max_payload: config.max_payload,
             timeout: SETUP_TIMEOUT,
         };
-        if let Some((unconnected, fabric, offer)) = self.get_mut(at).take_halves() {
-            self.run_task(at, Task::Connect { unconnected, fabric, offer, options });
+        if let Some((unconnected, fabric, offer)) = self.get_mut(rail).take_connectable() {
+            self.run_task(rail, Task::Connect { unconnected, fabric, offer, options });
         }
     }
 
     /// Drops a lane in a connector task, since that may wait for its device.
-    pub(in crate::link) fn discard(&mut self, at: u8, lane: RailLane) {
-        self.run_task(at, Task::Discard(Box::new(lane)));
+    pub(in crate::link) fn discard(&mut self, rail: u8, lane: RailLane) {
+        self.run_task(rail, Task::Discard(Box::new(lane)));
     }
 
     /// Releases a device that was removed: it stays until no process has it open. The dialling end does that when it starts
     /// the rail again.
-    pub(in crate::link) fn release_broken(&mut self, at: u8, now: Duration, retry_pause: Duration) {
+    pub(in crate::link) fn release_broken(
+        &mut self,
+        rail: u8,
+        now: Duration,
+        retry_pause: Duration,
+    ) {
         let dialled = self.dialled;
-        let rail = self.get_mut(at);
-        if !dialled && rail.take_release_due(now, retry_pause) {
+        let entry = self.get_mut(rail);
+        if !dialled && entry.take_release_due(now, retry_pause) {
             let task = Task::Release {
-                transport: rail.plan().transport,
-                path: rail.plan().paths[1].clone(),
+                transport: entry.plan().transport,
+                path: entry.plan().paths[1].clone(),
             };
-            self.run_task(at, task);
+            self.run_task(rail, task);
         }
     }
 
@@ -148,16 +153,18 @@ impl Rails {
             _ => None,
         });
         // Expired timers wait for something else.
-        let states = states.filter(|at| *at > now);
-        let lanes =
-            self.live.iter().filter_map(|at| self.lane(*at)?.next_due(now, config.op_timeout));
+        let states = states.filter(|due| *due > now);
+        let lanes = self
+            .attached
+            .iter()
+            .filter_map(|rail| self.lane(*rail)?.next_due(now, config.op_timeout));
         let no_rail_since = self.no_rail_since.map(|since| since + config.no_rail_timeout);
         states.chain(lanes).chain(no_rail_since).chain(self.plan_due(config)).min()
     }
 
-    fn run_task(&mut self, at: u8, task: Task) {
-        let generation = self.get(at).generation();
-        self.connector.start(ConnectorTask { rail: at, generation, task });
+    fn run_task(&mut self, rail: u8, task: Task) {
+        let generation = self.get(rail).generation();
+        self.connector.start(ConnectorTask { rail, generation, task });
     }
 }
 

@@ -170,7 +170,7 @@ fn a_late_poll_of_a_completed_operation_does_not_fail_the_rail() {
 
 #[test]
 fn a_lane_with_too_few_receives_is_refused_with_the_numbers() {
-    let config = Config { messages: 2000, ..small() };
+    let config = Config { message_slots: 2000, ..small() };
     let mut pair = Pair { sim: SimLink::new(1, &config, true), done: [Vec::new(), Vec::new()] };
     pair.run(200);
     let core = &pair.sim.cores[0];
@@ -186,8 +186,13 @@ fn a_lane_with_too_few_receives_is_refused_with_the_numbers() {
 fn messages_both_ways_over_a_lossy_wire_do_not_end_the_link() {
     for seed in 0..40 {
         let timeout = Duration::from_secs(2);
-        let config =
-            Config { messages: 64, depth: 256, receives: 256, op_timeout: timeout, ..small() };
+        let config = Config {
+            message_slots: 64,
+            depth: 256,
+            max_receives: 256,
+            op_timeout: timeout,
+            ..small()
+        };
         let mut pair = Pair::new(&config);
         let faults = Faults { loss: 0.5, delay: Duration::from_micros(300), ..Faults::default() };
         for rail in RAILS {
@@ -212,7 +217,7 @@ fn messages_both_ways_over_a_lossy_wire_do_not_end_the_link() {
 }
 
 #[test]
-fn crossing_control_messages_and_credits_do_not_block_each_other() {
+fn crossing_internal_messages_and_credits_do_not_block_each_other() {
     let mut pair = Pair::new(&small());
     pair.sim.world.change("r1", |faults| faults.dead = true);
     let words = [region(4096, Rights::ALL), region(4096, Rights::ALL)];
@@ -350,7 +355,8 @@ fn posting_a_receive_reposts_freed_slots() {
     pair.run(50);
     pair.post(1, [Op::receive(3, inbox.slice(..))]);
     let rails = pair.sim.cores[1].rails();
-    for lane in (0..rails.live_count()).map(|index| rails.lane(rails.live(index)).unwrap()) {
+    for lane in (0..rails.attached_count()).map(|index| rails.lane(rails.attached(index)).unwrap())
+    {
         assert!(!lane.messages().should_post(), "slots that the receive freed are posted");
     }
 }

@@ -19,7 +19,7 @@ use crate::link::config::{Config, Policy};
 use crate::link::core::{Connection, Core, CoreSetup};
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
-use crate::link::rails::connector::{Connector, ConnectorTask, NewPlan, TaskResult, Transports};
+use crate::link::rails::connector::{Connector, ConnectorTask, FabricOpener, NewPlan, TaskResult};
 use crate::setup::Fabric;
 use crate::sim::{self, World};
 use crate::verbs::{Gid, LinkLayer, UsablePort};
@@ -70,22 +70,22 @@ impl SimLink {
         let channel = Arc::new(Mutex::new(ControlChannel::default()));
         let answer_delay = Arc::new(Mutex::new([Duration::ZERO; 2]));
         let core = |end: usize| {
-            let transports =
-                Arc::new(SimTransports { world: world.clone(), host: HOSTS[end], appears_at_peer });
+            let opener =
+                Arc::new(SimFabrics { world: world.clone(), host: HOSTS[end], appears_at_peer });
             let plans = if end == 0 { first.clone() } else { Vec::new() };
             Core::new(CoreSetup {
                 config: config.clone(),
                 dialled: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
                 peer_max_payload: config.max_payload,
-                peer_max_regions: config.regions,
+                peer_max_regions: config.max_regions,
                 connection: Box::new(ControlEnd {
                     channel: channel.clone(),
                     world: world.clone(),
                     end,
                 }),
                 connector: Box::new(SimConnector {
-                    transports,
+                    opener,
                     answer_delay: answer_delay.clone(),
                     end,
                     random: Random::new(seed ^ end as u64),
@@ -119,14 +119,14 @@ fn plans() -> Vec<RailPlan> {
 pub(super) const RAILS: [&str; 3] = ["r0", "r1", "t"];
 pub(super) const HOSTS: [&str; 2] = ["a", "b"];
 
-struct SimTransports {
+struct SimFabrics {
     world: World,
     host: &'static str,
     /// Whether the accepting end gets RDMA later, and not the dialling one.
     appears_at_peer: bool,
 }
 
-impl Transports for SimTransports {
+impl FabricOpener for SimFabrics {
     fn open(&self, _: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
         Ok(Arc::new(self.world.fabric(self.host, path)))
     }
@@ -142,7 +142,7 @@ impl Transports for SimTransports {
             transports: Transport::DEFAULT.to_vec(),
             encrypt: false,
             max_payload: 4096,
-            regions: 16,
+            max_regions: 16,
             ports: vec![UsablePort {
                 device: "r0".to_owned(),
                 port: 1,
@@ -164,7 +164,7 @@ impl Transports for SimTransports {
 
 /// Runs every task when it is started, and returns its result some time later, not always in order.
 struct SimConnector {
-    transports: Arc<SimTransports>,
+    opener: Arc<SimFabrics>,
     answer_delay: Arc<Mutex<[Duration; 2]>>,
     end: usize,
     random: Random,
@@ -179,12 +179,12 @@ impl Connector for SimConnector {
         if plan.is_some_and(|plan| plan.transport == Transport::Verbs) {
             takes += self.answer_delay.lock().unwrap()[self.end];
         }
-        let at = self.transports.world.now() + takes;
-        self.finished.extend(task.run(&*self.transports).map(|finished| (at, finished)));
+        let at = self.opener.world.now() + takes;
+        self.finished.extend(task.run(&*self.opener).map(|finished| (at, finished)));
     }
 
     fn finished(&mut self) -> Option<TaskResult> {
-        let now = self.transports.world.now();
+        let now = self.opener.world.now();
         let at = self.finished.iter().position(|(at, _)| *at <= now)?;
         Some(self.finished.remove(at).1)
     }

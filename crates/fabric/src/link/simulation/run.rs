@@ -17,16 +17,16 @@ pub(super) struct Run {
     pub(super) no_receives: [Duration; 2],
 }
 
-/// Small limits, so that operations are cut and queues fill up.
+/// Small limits, so that operations are split and queues fill up.
 pub(super) fn small() -> Config {
     Config {
         max_fragment: 1024,
         max_in_flight: 8192,
-        messages: 4,
+        message_slots: 4,
         max_payload: 512,
         depth: 64,
-        receives: 64,
-        regions: 16,
+        max_receives: 64,
+        max_regions: 16,
         op_timeout: Duration::from_millis(60),
         retry_pause: Duration::from_millis(30),
         max_retry_pause: Duration::from_millis(300),
@@ -40,13 +40,13 @@ pub(super) fn small() -> Config {
 pub(super) fn tiny(seed: u64) -> Config {
     let config = small();
     match seed % 8 {
-        0 => Config { messages: 1, ..config },
+        0 => Config { message_slots: 1, ..config },
         1 => Config { max_payload: 64, ..config },
         2 => Config { depth: 1, ..config },
-        3 => Config { messages: 1, max_payload: 64, depth: 3, receives: 2, ..config },
-        4 => Config { receives: 1, ..config },
+        3 => Config { message_slots: 1, max_payload: 64, depth: 3, max_receives: 2, ..config },
+        4 => Config { max_receives: 1, ..config },
         5 => Config { max_fragment: 64, max_in_flight: 100, ..config },
-        6 => Config { messages: 64, ..config },
+        6 => Config { message_slots: 64, ..config },
         _ => config,
     }
 }

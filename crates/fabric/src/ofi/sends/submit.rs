@@ -63,10 +63,11 @@ impl Sends {
         endpoint: &Endpoint,
     ) -> Result<Submission, Errno> {
         let Some(pending) = self.pending.get_mut(at) else { return Ok(Submission::Complete) };
-        let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
+        let (mut splitter, mut pieces, mut all_registered) =
+            (pending.splitter, Gather::new(), true);
         let LaneLimits { domain, transfer, .. } = self.limits;
         let most = WorkRequestLimits { bytes: transfer, pieces: self.limits.pieces - 1 };
-        let range = cut.next(pending.op.work.local(), most, |slice, from, length| {
+        let range = splitter.next(pending.op.work.local(), most, |slice, from, length| {
             all_registered &= pieces.add(slice, from, length as usize, domain);
         });
         if !all_registered {
@@ -83,7 +84,7 @@ impl Sends {
         if !self.out.transfer(pieces, remote, direction, used, endpoint)? {
             return Ok(Submission::Blocked);
         }
-        Ok(self.record_range(at, cut, range.last))
+        Ok(self.record_range(at, splitter, range.last))
     }
 
     #[inline]
@@ -107,24 +108,29 @@ impl Sends {
             offset: range.offset as u64,
             imm,
         };
-        let (sent, cut, range) = if self.limits.emulates_rma || total <= MAX_COPIED_BYTES as u64 {
-            let (cut, range) = self.copy(pending);
-            let copied = cut.done() - range.offset;
-            (self.out.send(frame(&range), copied, ContextUse::Frame(at), endpoint)?, cut, range)
-        } else {
-            let (cut, range, pieces) = self.gather(pending)?;
-            (
-                self.out.send_pieces(frame(&range), pieces, ContextUse::Frame(at), endpoint)?,
-                cut,
-                range,
-            )
-        };
+        let (sent, splitter, range) =
+            if self.limits.emulates_rma || total <= MAX_COPIED_BYTES as u64 {
+                let (splitter, range) = self.copy(pending);
+                let copied = splitter.done() - range.offset;
+                (
+                    self.out.send(frame(&range), copied, ContextUse::Frame(at), endpoint)?,
+                    splitter,
+                    range,
+                )
+            } else {
+                let (splitter, range, pieces) = self.gather(pending)?;
+                (
+                    self.out.send_pieces(frame(&range), pieces, ContextUse::Frame(at), endpoint)?,
+                    splitter,
+                    range,
+                )
+            };
         if !sent {
             return Ok(Submission::Blocked);
         }
         self.sent += 1;
         self.assign_id(at, id);
-        Ok(self.record_range(at, cut, range.last))
+        Ok(self.record_range(at, splitter, range.last))
     }
 
     /// Copies the next fragment of a long message to a rendezvous buffer, and sends its address.
@@ -135,13 +141,13 @@ impl Sends {
         endpoint: &Endpoint,
     ) -> Result<Submission, Errno> {
         let Some(pending) = self.pending.get(at) else { return Ok(Submission::Complete) };
-        let mut cut = pending.cut;
-        let fragment_id = FragmentId { message: id, offset: cut.done() as u64 };
+        let mut splitter = pending.splitter;
+        let fragment_id = FragmentId { message: id, offset: splitter.done() as u64 };
         let bytes = (total - fragment_id.offset).min(FRAGMENT_BYTES as u64) as usize;
         let Some((block, from)) = self.rendezvous.find_free(bytes) else {
             return Ok(Submission::Blocked);
         };
-        let last = self.rendezvous.copy(block, fragment_id, &mut cut, pending.op.work.local());
+        let last = self.rendezvous.copy(block, fragment_id, &mut splitter, pending.op.work.local());
         let frame = Frame::Rendezvous { id, total, offset: fragment_id.offset, imm, from };
         if !self.out.send(frame, 0, ContextUse::Frame(at), endpoint)? {
             return Ok(Submission::Blocked);
@@ -149,7 +155,7 @@ impl Sends {
         self.sent += 1;
         self.rendezvous.occupy(block, bytes, fragment_id);
         self.assign_id(at, id);
-        Ok(self.record_range(at, cut, last))
+        Ok(self.record_range(at, splitter, last))
     }
 
     /// Assigns the message id to an operation, at its first frame.
@@ -167,23 +173,25 @@ impl Sends {
     /// Copies the next bytes of an operation after the next frame's header.
     #[inline]
     fn copy(&self, pending: &Pending) -> (Splitter, WorkRequestRange) {
-        let (mut cut, mut copied) = (pending.cut, 0);
+        let (mut splitter, mut copied) = (pending.splitter, 0);
         let most = WorkRequestLimits { pieces: usize::MAX, ..self.frame_limit() };
-        let range = cut.next(pending.op.work.local(), most, |slice, from, length| {
+        let range = splitter.next(pending.op.work.local(), most, |slice, from, length| {
             self.out.copy(copied, slice, from, length as usize);
             copied += length as usize;
         });
-        (cut, range)
+        (splitter, range)
     }
 
     /// The next bytes of an operation for a frame, as pieces, not copied.
     #[inline]
     fn gather(&self, pending: &Pending) -> Result<(Splitter, WorkRequestRange, Gather), Errno> {
-        let (mut cut, mut pieces, mut all_registered) = (pending.cut, Gather::new(), true);
-        let range = cut.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
-            all_registered &= pieces.add(slice, from, length as usize, self.limits.domain);
-        });
-        if all_registered { Ok((cut, range, pieces)) } else { Err(DETACHED) }
+        let (mut splitter, mut pieces, mut all_registered) =
+            (pending.splitter, Gather::new(), true);
+        let range =
+            splitter.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
+                all_registered &= pieces.add(slice, from, length as usize, self.limits.domain);
+            });
+        if all_registered { Ok((splitter, range, pieces)) } else { Err(DETACHED) }
     }
 
     /// The limits of a frame's payload in pieces.
@@ -200,14 +208,15 @@ impl Sends {
         let Work::Write { imm: Some(imm), .. } = pending.op.work else {
             return Ok(Submission::Complete);
         };
-        let (id, length, cut) = (self.next_message, pending.op.work.total() as u64, pending.cut);
+        let (id, length, splitter) =
+            (self.next_message, pending.op.work.total() as u64, pending.splitter);
         let frame = Frame::Immediate { id, length, imm };
         if !self.out.send(frame, 0, ContextUse::Frame(at), endpoint)? {
             return Ok(Submission::Blocked);
         }
         self.sent += 1;
         self.assign_id(at, id);
-        Ok(self.record_range(at, cut, true))
+        Ok(self.record_range(at, splitter, true))
     }
 
     /// Sends a request to the peer: an atomic operation, or to write or read a range.
@@ -219,15 +228,16 @@ impl Sends {
         let Some((key, offset)) = pending.op.work.target().and_then(key) else {
             return Err(Errno(libc::EINVAL));
         };
-        let (cut, range) = match pending.op.work {
+        let (splitter, range) = match pending.op.work {
             Work::Write { .. } => self.copy(pending),
             _ => {
-                let mut cut = pending.cut;
-                let range = cut.next(pending.op.work.local(), self.frame_limit(), |_, _, _| {});
-                (cut, range)
+                let mut splitter = pending.splitter;
+                let range =
+                    splitter.next(pending.op.work.local(), self.frame_limit(), |_, _, _| {});
+                (splitter, range)
             }
         };
-        let length = cut.done() - range.offset;
+        let length = splitter.done() - range.offset;
         let (id, offset_there) = (self.next_request, offset.wrapping_add(range.offset as u64));
         let (frame, copied) = match pending.op.work {
             Work::FetchAdd { add, .. } => {
@@ -250,14 +260,14 @@ impl Sends {
         if let Some(pending) = self.pending.get_mut(at) {
             pending.requests += 1;
         }
-        Ok(self.record_range(at, cut, range.last))
+        Ok(self.record_range(at, splitter, range.last))
     }
 
     /// Records that a range of an operation was submitted.
     #[inline]
-    fn record_range(&mut self, at: u32, cut: Splitter, last: bool) -> Submission {
+    fn record_range(&mut self, at: u32, splitter: Splitter, last: bool) -> Submission {
         if let Some(pending) = self.pending.get_mut(at) {
-            (pending.cut, pending.ranges) = (cut, pending.ranges + 1);
+            (pending.splitter, pending.ranges) = (splitter, pending.ranges + 1);
             pending.submitted_at = last.then_some(self.sent);
         }
         if last { Submission::Complete } else { Submission::Partial }

@@ -12,8 +12,8 @@ pub(super) enum CompletionId {
     Reply(u32),
     /// A read of put data, for the fetch in this row.
     PutFetch(u32),
-    /// The control message in this row.
-    ControlMessage(u32),
+    /// The send in this row.
+    Send(u32),
     /// An operation on the slot block.
     SlotBlock(SlotBlockOp),
 }
@@ -40,7 +40,7 @@ impl CompletionId {
             CompletionId::Receive(buffer) => RECEIVE | u64::from(buffer),
             CompletionId::Reply(row) => REPLY | u64::from(row),
             CompletionId::PutFetch(row) => PUT_FETCH | u64::from(row),
-            CompletionId::ControlMessage(row) => CONTROL_MESSAGE | u64::from(row),
+            CompletionId::Send(row) => SEND | u64::from(row),
             CompletionId::SlotBlock(SlotBlockOp::Line) => SLOT_BLOCK | LINE,
             CompletionId::SlotBlock(SlotBlockOp::LastLine) => SLOT_BLOCK | LAST_LINE,
             CompletionId::SlotBlock(SlotBlockOp::State) => SLOT_BLOCK | STATE,
@@ -59,7 +59,7 @@ impl CompletionId {
             RECEIVE => CompletionId::Receive(row),
             REPLY => CompletionId::Reply(row),
             PUT_FETCH => CompletionId::PutFetch(row),
-            CONTROL_MESSAGE => CompletionId::ControlMessage(row),
+            SEND => CompletionId::Send(row),
             SLOT_BLOCK => CompletionId::SlotBlock(match id & OPERATION {
                 LINE => SlotBlockOp::Line,
                 LAST_LINE => SlotBlockOp::LastLine,
@@ -77,7 +77,7 @@ const KIND: u64 = 0xff << 56;
 const RECEIVE: u64 = 1 << 56;
 const REPLY: u64 = 2 << 56;
 const PUT_FETCH: u64 = 3 << 56;
-const CONTROL_MESSAGE: u64 = 4 << 56;
+const SEND: u64 = 4 << 56;
 const SLOT_BLOCK: u64 = 5 << 56;
 
 const OPERATION: u64 = 0xff << 48;
@@ -102,13 +102,8 @@ mod tests {
         ];
         let slots = [0, 1, SEQUENCE].map(SlotBlockOp::Slot);
         let rows = [0, 7, u32::MAX].into_iter().flat_map(|row| {
-            [
-                CompletionId::Receive,
-                CompletionId::Reply,
-                CompletionId::PutFetch,
-                CompletionId::ControlMessage,
-            ]
-            .map(|kind| kind(row))
+            [CompletionId::Receive, CompletionId::Reply, CompletionId::PutFetch, CompletionId::Send]
+                .map(|kind| kind(row))
         });
         for id in rows.chain(operations.into_iter().chain(slots).map(CompletionId::SlotBlock)) {
             assert_eq!(CompletionId::parse(id.encode()), Some(id));

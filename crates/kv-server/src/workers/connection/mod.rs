@@ -5,7 +5,7 @@
 //!
 //! - [`Peer`]: the peer and its role: a [`Client`] of the store, or of the measuring service (`measure.rs`)
 //! - [`Receives`]: the receives for its messages
-//! - [`Replies`]: answers that are being written; [`ControlMessages`]: other messages
+//! - [`Replies`]: answers that are being written; [`Sends`]: messages, which are no answers
 //! - [`Pending`]: batches that wait for bytes of the client (`put_fetches.rs`), or for the disk (`disk_requests.rs`)
 //! - [`SlotPoller`]: the slot block, by which a client on this host sends requests without messages
 //! - [`InPlaceReads`]: values that it reads in place
@@ -21,7 +21,6 @@ mod client;
 mod draining;
 mod completion_id;
 mod slot_poller;
-mod control_messages;
 mod disk_requests;
 mod handles;
 mod in_place_reads;
@@ -34,6 +33,7 @@ mod put_fetches;
 mod read;
 mod receives;
 mod replies;
+mod sends;
 mod serving;
 mod slots;
 mod write;
@@ -50,7 +50,6 @@ pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use completion_id::CompletionId;
 use slot_poller::SlotPoller;
-use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
 pub(crate) use in_place_reads::InPlaceReads;
 pub use measure::SCRATCH_BYTES;
@@ -58,6 +57,7 @@ use peer::{Peer, State};
 use pending::Pending;
 use receives::Receives;
 use replies::Replies;
+use sends::Sends;
 
 pub(crate) struct Connection {
     pub(crate) link: Link,
@@ -67,7 +67,7 @@ pub(crate) struct Connection {
     ops: VecDeque<Op>,
     replies: Replies,
     pending: Pending,
-    control_messages: ControlMessages,
+    sends: Sends,
     poller: SlotPoller,
     in_place_reads: InPlaceReads,
     /// Its row among the worker's connections, by which notifications from the disk are addressed.
@@ -84,7 +84,7 @@ impl Connection {
             ops: VecDeque::new(),
             replies: Replies::default(),
             pending: Pending::default(),
-            control_messages: ControlMessages::default(),
+            sends: Sends::default(),
             poller: SlotPoller::default(),
             in_place_reads: InPlaceReads::new(context.engine.clone()),
             row: 0,
@@ -137,7 +137,7 @@ impl Connection {
         self.ops.is_empty()
             && self.replies.is_idle()
             && self.pending.put_fetches.is_empty()
-            && self.control_messages.is_empty()
+            && self.sends.is_empty()
     }
 
     /// Arms the descriptor, so that the connection need not be stepped until it is readable; `false`: not yet.
@@ -229,7 +229,7 @@ impl Connection {
             CompletionId::Receive(buffer) => self.received(buffer, &completion, context),
             CompletionId::Reply(row) => self.replied(row, completion, context),
             CompletionId::PutFetch(row) => self.put_fetch_completed(row, completion, context),
-            CompletionId::ControlMessage(row) => self.control_messages.completed(row, context),
+            CompletionId::Send(row) => self.sends.completed(row, context),
         }
         true
     }
@@ -273,11 +273,11 @@ impl Connection {
             },
             State::New => {
                 let hello = self.peer.open(message, &mut self.link, context)?;
-                self.control_messages.send(&hello, &mut self.ops, context)
+                self.sends.send(&hello, &mut self.ops, context)
             }
             State::Measured(measure) => {
                 measure.renew()?;
-                self.control_messages.send(message, &mut self.ops, context)
+                self.sends.send(message, &mut self.ops, context)
             }
             State::Closed => Ok(()),
         }

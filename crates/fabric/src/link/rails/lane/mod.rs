@@ -14,7 +14,7 @@ use std::time::Duration;
 use super::keys::Keys;
 use super::probe::Probe;
 use crate::lane::Lane;
-use crate::link::messages::message_queue::{MessageQueue, Payload};
+use crate::link::messages::message_buffers::{MessageBuffers, Payload};
 use crate::link::operations::NEVER_CONFIRMED;
 use crate::link::protocol::header::Header;
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
@@ -22,7 +22,7 @@ use crate::stats::Stats;
 
 pub(in crate::link) struct RailLane {
     lane: Box<dyn Lane>,
-    messages: MessageQueue,
+    messages: MessageBuffers,
     keys: Keys,
     probe: Probe,
     /// Operations that are not posted yet.
@@ -66,7 +66,7 @@ pub(in crate::link) enum ReceiveOutcome {
 impl RailLane {
     pub(in crate::link::rails) fn new(
         lane: Box<dyn Lane>,
-        messages: MessageQueue,
+        messages: MessageBuffers,
         probe: Probe,
     ) -> Self {
         let caps = lane.caps();
@@ -168,9 +168,9 @@ impl RailLane {
         self.queue.push_back(op);
     }
 
-    /// Posts the queue.
+    /// Posts the queued operations.
     #[inline]
-    pub(in crate::link::rails) fn ring(&mut self) {
+    pub(in crate::link::rails) fn post_queue(&mut self) {
         if !self.queue.is_empty() {
             self.lane.post(&mut self.queue);
         }
@@ -217,12 +217,12 @@ impl RailLane {
     // Messages.
 
     #[inline]
-    pub(in crate::link) fn messages(&self) -> &MessageQueue {
+    pub(in crate::link) fn messages(&self) -> &MessageBuffers {
         &self.messages
     }
 
     #[inline]
-    pub(in crate::link) fn messages_mut(&mut self) -> &mut MessageQueue {
+    pub(in crate::link) fn messages_mut(&mut self) -> &mut MessageBuffers {
         &mut self.messages
     }
 

@@ -22,7 +22,7 @@ pub(super) struct LaneSetup {
     keys: Vec<(u64, Option<RemoteRegion>)>,
     /// Whether `connected` has arrived and was used.
     peer_connected: bool,
-    /// Whether our end has probed the peer, and the peer us.
+    /// Whether our end has verified the lane, and the peer's end.
     verified: [bool; 2],
     /// Whether the peer knows of this generation.
     announced: bool,
@@ -70,7 +70,11 @@ impl Rail {
     }
 
     /// The peer opens it with this plan; `false` if it cannot be opened now.
-    pub(in crate::link::rails) fn follow(&mut self, generation: u32, plan: RailPlan) -> bool {
+    pub(in crate::link::rails) fn open_for_peer(
+        &mut self,
+        generation: u32,
+        plan: RailPlan,
+    ) -> bool {
         let standby = matches!(self.state, RailState::Standby { .. });
         if !standby || generation <= self.generation {
             return false;
@@ -112,7 +116,7 @@ impl Rail {
     }
 
     /// Takes our unconnected lane and the peer's offer, if both are there, for a connector task.
-    pub(in crate::link::rails) fn take_halves(&mut self) -> Option<Connectable> {
+    pub(in crate::link::rails) fn take_connectable(&mut self) -> Option<Connectable> {
         let offer = self.setup.offer.take()?;
         let (unconnected, fabric) = self.setup.unconnected.take()?;
         self.busy = true;
@@ -151,7 +155,7 @@ impl Rail {
     }
 
     /// A step of the probe has completed.
-    pub(in crate::link) fn probed(&mut self) -> Option<ProbeStep> {
+    pub(in crate::link) fn probe_step_done(&mut self) -> Option<ProbeStep> {
         let step = self.lane.as_mut()?.next_probe_step()?;
         if let ProbeStep::Verified = step {
             self.setup.verified[0] = true;
@@ -159,8 +163,8 @@ impl Rail {
         Some(step)
     }
 
-    /// The peer has probed our end; `false` if that was an older lane.
-    pub(in crate::link) fn peer_proven(&mut self, generation: u32) -> bool {
+    /// The peer has verified the lane; `false` if that was an older lane.
+    pub(in crate::link) fn peer_verified(&mut self, generation: u32) -> bool {
         let current = self.is_trying(generation);
         if current {
             self.setup.verified[1] = true;
@@ -168,7 +172,7 @@ impl Rail {
         current
     }
 
-    /// Sets it to up, if both ends have probed its lane; `false` if not.
+    /// Sets it to up, if both ends have verified its lane; `false` if not.
     pub(in crate::link::rails) fn bring_up(&mut self, now: Duration) -> bool {
         if self.setup.verified != [true; 2] || !matches!(self.state, RailState::Trying { .. }) {
             return false;

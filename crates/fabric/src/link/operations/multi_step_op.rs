@@ -1,4 +1,5 @@
-//! An operation of the caller that is not a single operation of one lane: long, with an answer, or repeated.
+//! A multi-step operation: one of the caller that is not a single operation of one lane. It is long, has an answer, or is
+//! repeated.
 //!
 //! It is finished when all its bytes are in fragments, all fragments and messages have completed, and the answer has arrived,
 //! if it has one.
@@ -13,12 +14,12 @@ use crate::op::{Done, Failure, Op, Slices, Work};
 use crate::region::{Region, Slice};
 use crate::remote::{Target, Window};
 
-pub(in crate::link) struct Operation {
+pub(in crate::link) struct MultiStepOp {
     /// The caller's operation, returned when it is finished.
     op: Op,
     total: u64,
     /// The number of bytes in fragments or messages so far.
-    cut: u64,
+    split: u64,
     /// The number of fragments that are not placed yet, in flight or to be posted again.
     fragments: u32,
     /// The number of messages that are not delivered yet.
@@ -52,17 +53,17 @@ pub(in crate::link) enum NextStep {
     Finish(Result<Done, Failure>),
 }
 
-impl Operation {
+impl MultiStepOp {
     pub(in crate::link) fn new(op: Op, timed: Option<Instant>) -> Self {
         let followup = match op.work {
             Work::Write { imm: Some(_), .. } => Followup::WriteImm,
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Followup::Answer,
             _ => Followup::Nothing,
         };
-        Operation {
+        MultiStepOp {
             total: op.work.total() as u64,
             op,
-            cut: 0,
+            split: 0,
             fragments: 0,
             messages: 0,
             followup,
@@ -75,8 +76,8 @@ impl Operation {
 
     /// An operation that a lane had whole, and lost: one fragment, to be posted again.
     pub(in crate::link) fn lost(op: Op, failure: Failure) -> Self {
-        let mut operation = Operation::new(op, None);
-        operation.cut_all();
+        let mut operation = MultiStepOp::new(op, None);
+        operation.make_one_fragment();
         operation.started = true;
         operation.count_refusal(failure);
         operation
@@ -108,33 +109,33 @@ impl Operation {
     // Fragments.
 
     /// Makes all of it one fragment.
-    pub(in crate::link) fn cut_all(&mut self) {
-        (self.cut, self.fragments) = (self.total, 1);
+    pub(in crate::link) fn make_one_fragment(&mut self) {
+        (self.split, self.fragments) = (self.total, 1);
     }
 
-    /// Cuts the next fragment, of at most `max_length` bytes.
-    pub(super) fn cut(&mut self, number: u32, max_length: u64) -> Fragment {
-        let length = (self.total - self.cut).min(max_length);
-        let fragment = Fragment { operation: number, offset: self.cut, length };
+    /// The next fragment, of at most `max_length` bytes.
+    pub(super) fn next_fragment(&mut self, row: u32, max_length: u64) -> Fragment {
+        let length = (self.total - self.split).min(max_length);
+        let fragment = Fragment { operation: row, offset: self.split, length };
         self.fragments += 1;
-        self.cut += length;
+        self.split += length;
         fragment
     }
 
-    pub(super) fn uncut(&mut self, fragment: &Fragment) {
+    pub(super) fn undo_fragment(&mut self, fragment: &Fragment) {
         self.fragments -= 1;
-        self.cut -= fragment.length;
+        self.split -= fragment.length;
     }
 
     /// Whether all of it is in fragments.
-    pub(super) fn is_cut(&self) -> bool {
-        self.cut == self.total
+    pub(super) fn is_split(&self) -> bool {
+        self.split == self.total
     }
 
     /// The work of a fragment, for a lane on which the peer's region is `window`.
     pub(in crate::link) fn start_fragment(&mut self, fragment: &Fragment, window: Window) -> Work {
         self.started = true;
-        let local = cut(self.op.work.local(), fragment.offset, fragment.length);
+        let local = sub_slices(self.op.work.local(), fragment.offset, fragment.length);
         let offset = self.op.work.target().map_or(0, |target| target.offset) + fragment.offset;
         let target = Target { window, offset };
         match self.op.work {
@@ -154,14 +155,14 @@ impl Operation {
 
     /// Whether all its bytes are placed, or abandoned.
     pub(in crate::link) fn is_placed(&self) -> bool {
-        self.fragments == 0 && self.cut >= self.total
+        self.fragments == 0 && self.split >= self.total
     }
 
-    /// A fragment cannot be posted: no further ones are cut.
+    /// A fragment cannot be posted: there are no further ones.
     pub(super) fn abandon(&mut self, failure: Failure) {
         self.fragments -= 1;
         self.failure.get_or_insert(failure);
-        self.cut = self.total;
+        self.split = self.total;
     }
 
     /// A lane has lost a fragment; `false`: a device refused it too often, so that the operation itself is the cause.
@@ -182,29 +183,27 @@ impl Operation {
         self.messages += 1;
     }
 
-    /// Its next message, with at most `limit` bytes of payload, and whether it is the last. `number` is that of the operation.
-    pub(in crate::link) fn next_message(&mut self, number: u32, limit: u64) -> (Message, bool) {
+    /// Its next message, with at most `limit` bytes of payload, and whether it is the last. `row` is the operation's.
+    pub(in crate::link) fn next_message(&mut self, row: u32, limit: u64) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
         self.started = true;
         match &self.op.work {
             Work::Send { imm, .. } => {
-                let (total, offset) = (self.total, self.cut);
+                let (total, offset) = (self.total, self.split);
                 let length = (total - offset).min(limit);
-                self.cut += length;
+                self.split += length;
                 self.messages += 1;
                 let body = Body::Fragment { total, offset, imm: *imm };
-                let message = Message { body, operation: Some(number), payload: length };
-                (message, self.cut == total)
+                let message = Message { body, operation: Some(row), payload: length };
+                (message, self.split == total)
             }
-            Work::FetchAdd { at, add, .. } => {
-                plain(atomic_request(number, at, AtomicOp::Add(*add)))
-            }
+            Work::FetchAdd { at, add, .. } => plain(atomic_request(row, at, AtomicOp::Add(*add))),
             Work::CompareSwap { at, expect, new, .. } => {
-                plain(atomic_request(number, at, AtomicOp::Swap { expect: *expect, new: *new }))
+                plain(atomic_request(row, at, AtomicOp::Swap { expect: *expect, new: *new }))
             }
             Work::Write { imm, .. } => {
                 let body = Body::WriteImm { length: self.total, imm: imm.unwrap_or(0) };
-                (Message { body, operation: Some(number), payload: 0 }, true)
+                (Message { body, operation: Some(row), payload: 0 }, true)
             }
             Work::Read { .. } | Work::Receive { .. } => plain(Body::Void),
         }
@@ -248,13 +247,13 @@ impl Operation {
     }
 }
 
-fn atomic_request(number: u32, at: &Target, op: AtomicOp) -> Body {
+fn atomic_request(row: u32, at: &Target, op: AtomicOp) -> Body {
     let region = at.window.region().unwrap_or(0);
-    Body::Atomic { request: number, region, offset: at.offset, op }
+    Body::Atomic { request: row, region, offset: at.offset, op }
 }
 
 /// `length` bytes at `offset` of memory in several slices.
-fn cut(slices: &[Slice], offset: u64, length: u64) -> Slices {
+fn sub_slices(slices: &[Slice], offset: u64, length: u64) -> Slices {
     if let [one] = slices {
         let begin = one.offset() + offset as usize;
         return Slices::One(one.region().slice(begin..begin + length as usize));
@@ -300,7 +299,7 @@ mod tests {
         let whole: Vec<u8> = slices.iter().flat_map(Slice::to_vec).collect();
         for offset in 0..whole.len() {
             for length in 0..=whole.len() - offset {
-                let range = cut(&slices, offset as u64, length as u64);
+                let range = sub_slices(&slices, offset as u64, length as u64);
                 let bytes: Vec<u8> = range.as_slice().iter().flat_map(Slice::to_vec).collect();
                 assert_eq!(bytes, whole[offset..offset + length]);
             }

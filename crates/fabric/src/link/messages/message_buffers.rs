@@ -5,7 +5,7 @@
 use std::collections::VecDeque;
 
 use crate::error::Error;
-use crate::link::config::CONTROL_SLOTS;
+use crate::link::config::INTERNAL_SLOTS;
 use crate::link::operations::runs;
 use crate::link::protocol::header::{Header, MessageClass};
 use crate::memory::{Memory, Pages};
@@ -14,7 +14,7 @@ use crate::region::{Region, Rights, Slice};
 use crate::setup::Fabric;
 
 #[derive(Debug)]
-pub(in crate::link) struct MessageQueue {
+pub(in crate::link) struct MessageBuffers {
     /// The receive slots, followed by as many send buffers.
     region: Region,
     slots: u32,
@@ -47,20 +47,20 @@ pub(in crate::link) struct Payload {
     pub(in crate::link) length: usize,
 }
 
-impl MessageQueue {
+impl MessageBuffers {
     /// May block: memory is registered.
     pub(in crate::link) fn new(
         fabric: &dyn Fabric,
-        messages: u16,
+        message_slots: u16,
         max_payload: usize,
     ) -> Result<Self, Error> {
-        let our_slots = [messages.max(1), CONTROL_SLOTS];
-        let slots = u32::from(our_slots[0]) + u32::from(CONTROL_SLOTS);
+        let our_slots = [message_slots.max(1), INTERNAL_SLOTS];
+        let slots = u32::from(our_slots[0]) + u32::from(INTERNAL_SLOTS);
         let slot_size = (Header::MAX_BYTES + max_payload).next_multiple_of(64);
         let size = 2 * slots as usize * slot_size;
         let memory = Memory::allocate(size, Pages::Plain)?;
         let region = fabric.register(&memory, Rights::NONE)?;
-        Ok(MessageQueue {
+        Ok(MessageBuffers {
             slots,
             slot_size,
             unposted: (0..slots).map(|slot| (buffer(&region, slot, slot_size), None)).collect(),
@@ -199,10 +199,10 @@ impl MessageQueue {
 
     // Sending.
 
-    /// Whether one more message can be sent. Some control slots are reserved for credits.
+    /// Whether one more message can be sent. Some slots for internal messages are reserved for credits.
     #[inline]
     pub(in crate::link) fn has_capacity(&self, class: MessageClass) -> bool {
-        let reserved = if class == MessageClass::Control { CREDIT_SLOTS } else { 0 };
+        let reserved = if class == MessageClass::Internal { CREDIT_SLOTS } else { 0 };
         // The peer may free a slot before the send completes here.
         self.credit(class) > reserved
             && self.send_buffers.len() as u32 > CREDIT_SLOTS.min(u32::from(self.peer_slots[1]))
@@ -210,7 +210,7 @@ impl MessageQueue {
 
     /// As [`Self::has_capacity`], for a credit.
     pub(in crate::link) fn can_send_credit(&self) -> bool {
-        self.credit(MessageClass::Control) > 0 && !self.send_buffers.is_empty()
+        self.credit(MessageClass::Internal) > 0 && !self.send_buffers.is_empty()
     }
 
     fn credit(&self, class: MessageClass) -> u32 {
@@ -234,7 +234,7 @@ impl MessageQueue {
     }
 
     /// Writes a message with `length` bytes of `from`, starting at `offset`, into a send buffer, to be returned by
-    /// [`MessageQueue::return_buffer`]. The caller has checked for capacity.
+    /// [`MessageBuffers::return_buffer`]. The caller has checked for capacity.
     pub(in crate::link) fn write(
         &mut self,
         mut header: Header,
@@ -266,5 +266,5 @@ fn buffer(region: &Region, at: u32, size: usize) -> Slice {
     region.slice(begin..begin + size)
 }
 
-/// Control slots reserved for credits, so that each end can always report free slots.
+/// Slots for internal messages that are reserved for credits, so that each end can always report free slots.
 const CREDIT_SLOTS: u32 = 4;

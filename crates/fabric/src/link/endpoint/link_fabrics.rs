@@ -1,4 +1,4 @@
-//! The transports of one link, and the devices behind them.
+//! The fabrics of one link: which it may open, and the devices behind them.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,12 +12,12 @@ use crate::lane::Lane;
 use crate::link::config::Policy;
 use crate::link::protocol::control::Transport;
 use crate::link::protocol::hello::Hello;
-use crate::link::rails::connector::{NewPlan, Transports};
+use crate::link::rails::connector::{FabricOpener, NewPlan};
 use crate::setup::Fabric;
 use crate::{shm, tcp};
 
-/// The transports of one link.
-pub(super) struct LinkTransports {
+/// Opens the fabrics of one link.
+pub(super) struct LinkFabrics {
     pub(super) inner: Arc<Inner>,
     /// The address the peer listens on, if we dialled.
     pub(super) acceptor: Option<SocketAddr>,
@@ -29,7 +29,7 @@ pub(super) struct LinkTransports {
     pub(super) theirs: Hello,
 }
 
-impl Transports for LinkTransports {
+impl FabricOpener for LinkFabrics {
     fn lane_created(&self, lane: &dyn Lane) {
         self.inner.lane_counters.add(lane);
     }

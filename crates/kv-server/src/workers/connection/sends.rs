@@ -1,4 +1,4 @@
-//! Messages to a peer that are not answers: the hello, and the echoes of the measuring service.
+//! Messages to a peer: the hello, and the echoes of the measuring service. Answers are written, not sent.
 //!
 //! Each is sent from one of the worker's send buffers, which is released on completion.
 
@@ -12,11 +12,11 @@ use crate::workers::context::WorkerContext;
 use crate::workers::send_buffers::SendBuffer;
 
 #[derive(Default)]
-pub(super) struct ControlMessages {
+pub(super) struct Sends {
     in_flight: Slab<SendBuffer>,
 }
 
-impl ControlMessages {
+impl Sends {
     /// Queues a message.
     pub(super) fn send(
         &mut self,
@@ -31,7 +31,7 @@ impl ControlMessages {
         let buffer = context.send_buffers.write(message).ok_or("out of memory for a message")?;
         let bytes = context.send_buffers.slice(&buffer, 0, message.len());
         let row = self.in_flight.insert(buffer);
-        ops.push_back(Op::send(CompletionId::ControlMessage(row).encode(), bytes));
+        ops.push_back(Op::send(CompletionId::Send(row).encode(), bytes));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::stats::{OPS_PER_LATENCY_SAMPLE, Stats};
 
-pub(crate) struct Core {
+pub(crate) struct LaneState {
     pub(crate) operations: Operations,
     pub(crate) grants: Grants,
     pub(crate) stats: Arc<Stats>,
@@ -32,9 +32,9 @@ pub(crate) struct Core {
     dead: Option<Failure>,
 }
 
-impl Core {
+impl LaneState {
     pub(crate) fn new(receive_timeout: Duration) -> Self {
-        Core {
+        LaneState {
             operations: Operations::default(),
             grants: Grants::default(),
             stats: Arc::default(),
