@@ -55,49 +55,13 @@ impl Connection {
         let mut link = to
             .connect(endpoint)
             .map_err(|error| Error::of_fabric(format!("reach the store at {server}"), error))?;
-        let region = link
-            .grant(receive_buffer.region())
-            .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
-            .to_bytes();
-        let hello_bytes =
-            ClientHello::Store { session, receive_buffer: region, slot_block: true }.to_bytes();
-        let lease = receive_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
-        let (from, to) = (lease.offset(), lease.offset() + hello_bytes.len());
-        receive_buffer.memory().write(from, &hello_bytes);
-        let answer = receive_buffer.region().slice(to..to + ServerHello::LENGTH);
-        let mut ops = VecDeque::from([
-            Op::receive(RECEIVE, answer.clone()),
-            Op::send(SEND, receive_buffer.region().slice(from..to)),
-        ]);
-        let hello = loop {
-            link.post(&mut ops);
-            let mut done = Vec::new();
-            let left = deadline.saturating_duration_since(Instant::now());
-            if wait(&mut link, &mut done, left) == 0 && left.is_zero() {
-                return Err(Error::new(
-                    ErrorKind::TimedOut,
-                    format!(
-                        "open a session at {server}: no answer within {limit:?} — check that a store listens there"
-                    ),
-                ));
-            }
-            let received = done.iter().find(|completion| completion.op_id == RECEIVE);
-            let Some(received) = received else { continue };
-            let bytes = answer.to_vec();
-            let length = match received.outcome {
-                Ok(Done::Received { length, .. }) => length,
-                _ => 0,
-            };
-            let hello = ServerHello::parse(bytes.get(..length).unwrap_or_default());
-            break hello.map_err(|error| {
-                let reason = link.ended().unwrap_or(error);
-                let text = format!("open a session at {server}: {reason}");
-                Error::new(
-                    if link.ended().is_some() { ErrorKind::Unavailable } else { ErrorKind::ProtocolError },
-                    text,
-                )
+        let (hello, ops) =
+            open_session(&mut link, receive_buffer, to, deadline, session).inspect_err(|_| {
+                // The store may have resumed it, and must not take this for its end.
+                if session.is_some() {
+                    link.fail("the session was not resumed");
+                }
             })?;
-        };
         let pool = hello.pool.and_then(|pool| RemoteRegion::from_bytes(&pool).ok());
         let pool = pool.and_then(|pool| link.import(&pool).ok());
         let receives = (0..RECEIVES).map(|_| Op::receive(RECEIVE, Slices::EMPTY)).collect();
@@ -400,6 +364,61 @@ impl Connection {
         drop(link);
         batches
     }
+}
+
+/// Opens or resumes a session; returns the store's hello, and operations that are still to be posted.
+fn open_session(
+    link: &mut Link,
+    receive_buffer: &ReceiveBuffer,
+    to: &Destination<'_>,
+    deadline: Instant,
+    session: Option<[u8; 16]>,
+) -> Result<(ServerHello, VecDeque<Op>), Error> {
+    let region = link
+        .grant(receive_buffer.region())
+        .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
+        .to_bytes();
+    let hello_bytes =
+        ClientHello::Store { session, receive_buffer: region, slot_block: true }.to_bytes();
+    let lease = receive_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
+    let (from, end) = (lease.offset(), lease.offset() + hello_bytes.len());
+    receive_buffer.memory().write(from, &hello_bytes);
+    let answer = receive_buffer.region().slice(end..end + ServerHello::LENGTH);
+    let mut ops = VecDeque::from([
+        Op::receive(RECEIVE, answer.clone()),
+        Op::send(SEND, receive_buffer.region().slice(from..end)),
+    ]);
+    let Destination { server, limit, .. } = *to;
+    let hello = loop {
+        link.post(&mut ops);
+        let mut done = Vec::new();
+        let left = deadline.saturating_duration_since(Instant::now());
+        if wait(link, &mut done, left) == 0 && left.is_zero() {
+            return Err(Error::new(
+                ErrorKind::TimedOut,
+                format!(
+                    "open a session at {server}: no answer within {limit:?} — check that a store listens there"
+                ),
+            ));
+        }
+        let received = done.iter().find(|completion| completion.op_id == RECEIVE);
+        let Some(received) = received else { continue };
+        let bytes = answer.to_vec();
+        let length = match received.outcome {
+            Ok(Done::Received { length, .. }) => length,
+            _ => 0,
+        };
+        let hello = ServerHello::parse(bytes.get(..length).unwrap_or_default());
+        break hello.map_err(|error| {
+            let reason = link.ended().unwrap_or(error);
+            let text = format!("open a session at {server}: {reason}");
+            Error::new(
+                if link.ended().is_some() { ErrorKind::Unavailable } else { ErrorKind::ProtocolError },
+                text,
+            )
+        })?;
+    };
+    Ok((hello, ops))
 }
 
 /// The coarse clock costs a few nanoseconds.

@@ -306,9 +306,10 @@ impl ClientCore {
     }
 
     fn begin(&mut self, mut connection: Connection) -> Result<(), Error> {
-        for (number, region) in &self.buffers {
-            let region = connection.link_mut().grant(region).map_err(grant_failed)?.to_bytes();
-            connection.send_grant(&Grant { number: *number, region }.to_bytes())?;
+        if let Err(error) = self.grant_buffers(&mut connection) {
+            // The store keeps the session, which the next connection resumes.
+            connection.close();
+            return Err(error);
         }
         // Both together: batches in flight belong to the session that the next connection resumes. A new session does not
         // know them, and resending them there could do a write twice.
@@ -317,6 +318,15 @@ impl ClientCore {
         let unanswered = std::mem::take(&mut self.unanswered);
         connection.resume(unanswered, &self.handles, &mut self.unreported);
         self.connection = Some(connection);
+        Ok(())
+    }
+
+    /// Grants the memory that the caller has registered to the store of a new connection.
+    fn grant_buffers(&self, connection: &mut Connection) -> Result<(), Error> {
+        for (number, region) in &self.buffers {
+            let region = connection.link_mut().grant(region).map_err(grant_failed)?.to_bytes();
+            connection.send_grant(&Grant { number: *number, region }.to_bytes())?;
+        }
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Sessions: record a client's writes, so that a repeated request is not executed twice.
 //!
-//! What they remember has a limit in bytes, whatever clients do. To stay within it, sessions without users are removed,
-//! those left first before others; then those that take more than their part forget their oldest writes. A repeated write that was
+//! What they remember has a limit in bytes. To stay within it, sessions that nobody uses are removed, those left first before
+//! others, and first of identities that take more than their share; then sessions forget their oldest writes. Only the last
+//! 128 writes of each session are remembered whatever the limit is. A repeated write that was
 //! forgotten is refused as [`WriteStart::Forgotten`], and the session of one that was removed is not resumed: the client
 //! reports its outcome as unknown, and it is never executed again.
 
@@ -30,6 +31,8 @@ struct Table {
     max: usize,
     bytes: AtomicUsize,
     max_bytes: usize,
+    /// When making room last did not free enough.
+    futile_at: Mutex<Option<Instant>>,
     /// Sessions that were removed before their time, to stay within the limits.
     evicted: AtomicU64,
 }
@@ -89,6 +92,7 @@ impl Sessions {
             max,
             bytes: AtomicUsize::new(0),
             max_bytes,
+            futile_at: Mutex::default(),
             evicted: AtomicU64::new(0),
         };
         Sessions { table: Arc::new(table) }
@@ -134,13 +138,21 @@ impl Sessions {
         session.add_user();
         sessions.insert(id, session.clone());
         drop(sessions);
-        session.account(0);
+        session.count(&self.table, 0);
+        if self.table.is_over(0) {
+            self.table.make_room();
+        }
         Some((session, false))
     }
 
-    /// Removes the session of a client that closed its connection in an orderly way: it repeats nothing.
+    /// Removes the session of a client that closed its connection in an orderly way: it repeats nothing. A session that
+    /// another connection has resumed since is kept.
     pub(crate) fn end(&self, session: &Session) {
-        lock(&self.table.sessions).remove(&session.id);
+        // Under the lock, so that no connection resumes it in between.
+        let mut sessions = lock(&self.table.sessions);
+        if session.unused_since().is_some() {
+            sessions.remove(&session.id);
+        }
     }
 
     /// An existing session of this identity.
@@ -191,24 +203,65 @@ impl Sessions {
 }
 
 impl Table {
-    /// Removes sessions without users, those left first before others, until a part of the limit is free, so that this
-    /// is rare. If that is not enough, sessions that take more than their part forget their oldest writes.
+    /// Whether the limit is exceeded with so many bytes more.
+    fn is_over(&self, more: usize) -> bool {
+        self.bytes.load(Relaxed) + more > self.max_bytes
+    }
+
+    /// Frees a part of the limit, so that this is rare. If little can be freed, it does nothing for a while, since it locks
+    /// all sessions.
     fn make_room(&self) {
-        let mut sessions = lock(&self.sessions);
-        let unused = sessions.values().filter_map(|old| Some((old.unused_since()?, old.id)));
-        let mut unused: Vec<_> = unused.collect();
-        unused.sort_unstable();
-        let enough = self.max_bytes - self.max_bytes / 8;
-        for (_, id) in unused {
-            if self.bytes.load(Relaxed) <= enough {
-                return;
-            }
-            sessions.remove(&id);
-            self.evicted.fetch_add(1, Relaxed);
+        let mut futile_at = lock(&self.futile_at);
+        if futile_at.is_some_and(|at| at.elapsed() < FUTILE_PAUSE) {
+            return;
         }
-        let part = enough / sessions.len().max(1);
+        let mut sessions = lock(&self.sessions);
+        let enough = self.max_bytes - self.max_bytes / 8;
+        self.remove_unused(&mut sessions, enough);
+        if self.bytes.load(Relaxed) > enough {
+            let part = enough / sessions.len().max(1);
+            for session in sessions.values() {
+                session.shrink(self, part);
+            }
+        }
+        *futile_at = (self.bytes.load(Relaxed) > enough).then(Instant::now);
+    }
+
+    /// Removes sessions that nobody uses, until the others take no more than `enough` bytes: first of identities that take
+    /// more than their share, then of all. What an identity takes beyond its share is not a reason to remove sessions of others.
+    fn remove_unused(&self, sessions: &mut HashMap<SessionId, Arc<Session>>, enough: usize) {
+        let share = self.max_bytes / 4;
+        let mut by_identity = HashMap::<String, usize>::new();
+        let mut unused = Vec::new();
         for session in sessions.values() {
-            session.shrink(self, part);
+            *by_identity.entry(session.identity.clone()).or_default() +=
+                session.bytes.load(Relaxed);
+            // Removing one that a call uses frees nothing.
+            if let Some(since) = session.unused_since()
+                && Arc::strong_count(session) == 1
+            {
+                unused.push((since, session.id));
+            }
+        }
+        unused.sort_unstable();
+        let mut counted: usize = by_identity.values().map(|bytes| share.min(*bytes)).sum();
+        for of_all in [false, true] {
+            unused.retain(|(_, id)| {
+                let Some(session) = sessions.get(id) else { return false };
+                let Some(of_identity) = by_identity.get_mut(&session.identity) else { return false };
+                let is_due = match of_all {
+                    true => counted > enough,
+                    false => *of_identity > share && self.bytes.load(Relaxed) > enough,
+                };
+                if is_due {
+                    counted -= share.min(*of_identity);
+                    *of_identity = of_identity.saturating_sub(session.bytes.load(Relaxed));
+                    counted += share.min(*of_identity);
+                    sessions.remove(id);
+                    self.evicted.fetch_add(1, Relaxed);
+                }
+                !is_due
+            });
         }
     }
 }
@@ -239,39 +292,45 @@ impl Session {
     /// Starts a write; returns whether it is to be executed.
     pub fn start_write(&self, sequence: u64) -> WriteStart {
         let mut writes = lock(&self.writes);
-        // A client continues its numbers from one session to the next.
-        if !std::mem::replace(&mut writes.started, true) {
-            writes.oldest = sequence.saturating_sub(WINDOW);
+        if let Some(known) = writes.find(sequence) {
+            return known;
         }
-        let Some(ahead) = sequence.checked_sub(writes.oldest) else { return WriteStart::Forgotten };
-        if ahead >= 2 * MAX_REMEMBERED_WRITES {
-            return WriteStart::Forgotten;
+        if writes.is_full() {
+            drop(writes);
+            return self.start_with_growth(sequence);
         }
-        match writes.known.get(&sequence) {
-            Some(Write::InFlight) => return WriteStart::InFlight,
-            Some(Write::Done(answer)) => return WriteStart::Done(*answer),
-            None => {}
-        }
-        let before = writes.known.capacity();
-        writes.known.insert(sequence, Write::InFlight);
-        writes.newest = writes.newest.max(sequence);
-        writes.forget(MAX_REMEMBERED_WRITES);
-        let after = writes.known.capacity();
-        drop(writes);
-        if before != after {
-            self.account(after);
-        }
+        writes.insert(sequence);
         WriteStart::New
     }
 
-    /// Counts its bytes, with room for so many writes, and enforces the limit.
+    /// The same, if remembering it takes more memory.
     #[cold]
-    fn account(&self, capacity: usize) {
-        let Some(table) = self.table.upgrade() else { return };
-        self.count(&table, capacity);
-        if table.bytes.load(Relaxed) > table.max_bytes {
+    fn start_with_growth(&self, sequence: u64) -> WriteStart {
+        let table = self.table.upgrade();
+        let mut writes = lock(&self.writes);
+        if let Some(table) = &table
+            && table.is_over(writes.growth())
+        {
+            drop(writes);
             table.make_room();
+            writes = lock(&self.writes);
+            if table.is_over(writes.growth()) && writes.is_full() {
+                writes.forget(MIN_REMEMBERED_WRITES);
+                // Nothing was forgotten, because the oldest is still in flight.
+                if writes.is_full() && writes.known.len() as u64 >= MIN_REMEMBERED_WRITES {
+                    return WriteStart::Forgotten;
+                }
+            }
         }
+        // Another call may have started it in between.
+        if let Some(known) = writes.find(sequence) {
+            return known;
+        }
+        writes.insert(sequence);
+        if let Some(table) = &table {
+            self.count(table, writes.known.capacity());
+        }
+        WriteStart::New
     }
 
     /// Forgets its oldest writes until it takes at most so many bytes, or remembers few writes.
@@ -286,6 +345,7 @@ impl Session {
         self.count(table, writes.known.capacity());
     }
 
+    /// Counts its bytes, with space for so many writes. Called with the writes locked, so that the last count is right.
     fn count(&self, table: &Table, capacity: usize) {
         let now = size_of::<Session>() + self.identity.len() + map_bytes(capacity);
         let before = self.bytes.swap(now, Relaxed);
@@ -320,6 +380,38 @@ impl Drop for Session {
 }
 
 impl Writes {
+    /// The answer for a write that is not to be executed: one that is known, or whose number is out of range.
+    fn find(&mut self, sequence: u64) -> Option<WriteStart> {
+        // A client continues its numbers from one session to the next.
+        if !std::mem::replace(&mut self.started, true) {
+            self.oldest = sequence.saturating_sub(WINDOW);
+        }
+        let ahead = sequence.checked_sub(self.oldest);
+        if ahead.is_none_or(|ahead| ahead >= 2 * MAX_REMEMBERED_WRITES) {
+            return Some(WriteStart::Forgotten);
+        }
+        self.known.get(&sequence).map(|write| match write {
+            Write::InFlight => WriteStart::InFlight,
+            Write::Done(answer) => WriteStart::Done(*answer),
+        })
+    }
+
+    fn insert(&mut self, sequence: u64) {
+        self.known.insert(sequence, Write::InFlight);
+        self.newest = self.newest.max(sequence);
+        self.forget(MAX_REMEMBERED_WRITES);
+    }
+
+    /// Whether one more takes more memory.
+    fn is_full(&self) -> bool {
+        self.known.len() == self.known.capacity()
+    }
+
+    /// The bytes that one more takes, if it is full.
+    fn growth(&self) -> usize {
+        map_bytes(self.known.capacity() + 1) - map_bytes(self.known.capacity())
+    }
+
     /// Forgets the oldest, up to the first that is in flight, until it remembers no more than the last `max`.
     fn forget(&mut self, max: u64) {
         while self.newest - self.oldest >= max
@@ -351,6 +443,8 @@ const MAX_REMEMBERED_WRITES: u64 = 4096;
 pub(crate) const WINDOW: u64 = MAX_REMEMBERED_WRITES / 2;
 /// Writes that a session remembers however little memory there is.
 const MIN_REMEMBERED_WRITES: u64 = 128;
+/// After this, room is made again if the last time did not free enough.
+const FUTILE_PAUSE: Duration = Duration::from_millis(100);
 /// The limits of the bytes of all sessions of a front end; between them, an eighth of the store's memory.
 const MIN_BYTES: usize = 8 << 20;
 const MAX_BYTES: usize = 256 << 20;
@@ -473,11 +567,90 @@ mod tests {
         let (session, _) = sessions.enter(None, "me").unwrap();
         write(&session, 100);
         assert!(sessions.bytes() > 100 * size_of::<Answer>());
+        session.leave();
         sessions.end(&session);
         let id = session.id();
         drop(session);
         assert_eq!((sessions.bytes(), sessions.len()), (0, 0));
         assert!(!sessions.enter(Some(id), "me").unwrap().1);
+    }
+
+    /// A late goodbye of a connection that was lost, or given up, before the client connected again.
+    #[test]
+    fn a_session_that_was_resumed_does_not_end_with_its_earlier_connection() {
+        let sessions = Sessions::new(64, 1 << 20);
+        let (session, _) = sessions.enter(None, "me").unwrap();
+        let (again, resumed) = sessions.enter(Some(session.id()), "me").unwrap();
+        assert!(resumed);
+        session.leave();
+        sessions.end(&session);
+        assert!(sessions.find(&session.id(), "me").is_some());
+        again.leave();
+        sessions.end(&again);
+        assert!(sessions.is_empty());
+    }
+
+    /// Sessions as gRPC has them: used only during a call.
+    fn unused(sessions: &Sessions, identity: &str, writes: u64) -> SessionId {
+        let (session, _) = sessions.enter(None, identity).unwrap();
+        write(&session, writes);
+        session.leave();
+        session.id()
+    }
+
+    #[test]
+    fn an_identity_that_takes_more_than_its_share_loses_its_own_sessions_first() {
+        let sessions = Sessions::new(1000, 4 << 20);
+        let other = unused(&sessions, "other", 4096);
+        for _ in 0..100 {
+            unused(&sessions, "many", 4096);
+        }
+        assert!(sessions.evicted() > 50 && sessions.bytes() <= 4 << 20);
+        assert!(sessions.find(&other, "other").is_some(), "although it was left first");
+    }
+
+    /// A write in flight keeps its session from forgetting, and removing a session that a call uses frees nothing.
+    #[test]
+    fn writes_in_flight_neither_exceed_the_limit_nor_evict_others() {
+        let limit = 4 << 20;
+        let sessions = Sessions::new(1000, limit);
+        let other = unused(&sessions, "other", 100);
+        let mut held = Vec::new();
+        for _ in 0..100 {
+            let (session, _) = sessions.enter(None, "many").unwrap();
+            assert_eq!(session.start_write(0), WriteStart::New, "and does not end");
+            for sequence in 1..4096 {
+                if session.start_write(sequence) == WriteStart::New {
+                    session.finish_write(sequence, answer(sequence));
+                }
+            }
+            session.leave();
+            held.push(session);
+        }
+        let last_writes = map_bytes(2 * MIN_REMEMBERED_WRITES as usize - 1);
+        let (bytes, max) = (sessions.bytes(), limit + held.len() * (last_writes + 1000));
+        assert!(bytes <= max, "{bytes}, and at most {max} with the last writes of each");
+        assert!(sessions.find(&other, "other").is_some());
+        assert_eq!(held[99].start_write(0), WriteStart::InFlight, "not executed twice");
+    }
+
+    #[test]
+    fn the_count_of_bytes_is_right_with_several_calls_in_one_session() {
+        let sessions = Sessions::new(64, 64 << 20);
+        let (session, _) = sessions.enter(None, "me").unwrap();
+        std::thread::scope(|scope| {
+            for first in 0..4 {
+                let session = &session;
+                scope.spawn(move || {
+                    for sequence in (first..4096).step_by(4) {
+                        session.start_write(sequence);
+                    }
+                });
+            }
+        });
+        let capacity = lock(&session.writes).known.capacity();
+        let bytes = size_of::<Session>() + "me".len() + map_bytes(capacity);
+        assert_eq!(sessions.bytes(), bytes);
     }
 
     #[test]

@@ -100,7 +100,8 @@ pub(super) fn no_cursor(cursor: u64) -> Status {
 /// The session of a write id is unknown.
 pub(super) fn no_session() -> Status {
     Status::unknown(
-        "unknown session: the server has restarted, or the session was idle for too long. This \
+        "unknown session: the server has restarted, or the session was idle for too long, or it was removed \
+         because sessions took too much memory (store_sessions_evicted_total). This \
          call has done nothing; an earlier one with the same write id may have — check the key, then open a \
          new session",
     )
