@@ -8,9 +8,10 @@ use tokio::sync::Notify;
 
 /// The open connections of a listener.
 ///
-/// At the limit a new connection replaces another: the oldest that has not made a request yet, or else the one that has
-/// been idle for longest, or else the one that has been receiving its answer for longest. Authenticated connections are
-/// never replaced; one identity has at most three quarters of all.
+/// At the limit a new connection replaces another: the one that has made no request for longest, since it was opened or since its
+/// last one was answered; or else the one whose answer has been prepared for longest. So a new connection has the time of as many
+/// others as the limit allows to make its request. Authenticated connections are never replaced; one identity has at most
+/// three quarters of all.
 #[derive(Debug)]
 pub struct Connections {
     max: usize,
@@ -38,11 +39,11 @@ struct Entry {
     replaced: Arc<Notify>,
 }
 
-/// In the order in which they are replaced.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum State {
-    New,
+    /// It has made no request, or its last one is answered.
     Idle,
+    /// The answer to its request is being prepared.
     Busy,
     Authenticated(String),
 }
@@ -86,7 +87,7 @@ impl Connections {
         }
         list.last_id += 1;
         let (id, since, replaced) = (list.last_id, list.tick(), Arc::new(Notify::new()));
-        list.open.insert(id, Entry { state: State::New, since, replaced: replaced.clone() });
+        list.open.insert(id, Entry { state: State::Idle, since, replaced: replaced.clone() });
         Some(Connection { all: self.clone(), id, replaced })
     }
 
@@ -133,8 +134,8 @@ impl List {
 
     /// Makes a place by closing a connection that is not authenticated; `false` if there is none.
     fn replace_one(&mut self) -> bool {
-        let candidates = self.open.iter().filter(|(_, entry)| entry.state < State::AUTHENTICATED);
-        let first = candidates.min_by_key(|(_, entry)| (&entry.state, entry.since));
+        let candidates = self.open.iter().filter(|(_, entry)| !entry.state.is_authenticated());
+        let first = candidates.min_by_key(|(_, entry)| (entry.state == State::Busy, entry.since));
         let Some(id) = first.map(|(id, _)| *id) else { return false };
         if let Some(entry) = self.open.remove(&id) {
             self.closing += 1;
@@ -145,7 +146,9 @@ impl List {
 }
 
 impl State {
-    const AUTHENTICATED: State = State::Authenticated(String::new());
+    fn is_authenticated(&self) -> bool {
+        matches!(self, State::Authenticated(_))
+    }
 }
 
 impl Connection {
@@ -164,7 +167,7 @@ impl Connection {
         let mut list = self.all.lock();
         let List { open, authenticated, .. } = &mut *list;
         let entry = open.get_mut(&self.id).ok_or(NotAdmitted::Replaced)?;
-        if matches!(entry.state, State::Authenticated(_)) {
+        if entry.state.is_authenticated() {
             return Ok(());
         }
         let own = authenticated.entry(identity.to_owned()).or_default();
@@ -185,7 +188,7 @@ impl Connection {
         let mut list = self.all.lock();
         let now = list.tick();
         let entry = list.open.get_mut(&self.id);
-        if let Some(entry) = entry.filter(|entry| entry.state < State::AUTHENTICATED) {
+        if let Some(entry) = entry.filter(|entry| !entry.state.is_authenticated()) {
             (entry.state, entry.since) = (state, now);
         }
     }
@@ -218,18 +221,13 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn new_ones_are_replaced_first_then_idle_then_busy_ones() {
+    async fn those_without_a_request_are_replaced_first_the_oldest_before_others() {
         let all = Arc::new(Connections::new(4));
         let [busy, idle, first, second] = [(); 4].map(|()| all.admit().unwrap());
         busy.set_busy();
         idle.set_idle();
         let mut held = Vec::new();
-        for oldest in [&first, &second] {
-            held.push(all.admit().unwrap());
-            held.last().unwrap().authenticate(&format!("{}", held.len())).unwrap();
-            oldest.replaced().await;
-        }
-        for oldest in [&idle, &busy] {
+        for oldest in [&first, &second, &idle, &busy] {
             held.push(all.admit().unwrap());
             oldest.replaced().await;
             held.last().unwrap().authenticate(&format!("{}", held.len())).unwrap();
@@ -237,6 +235,23 @@ mod tests {
         assert_eq!(first.authenticate("late"), Err(NotAdmitted::Replaced));
         assert!(all.admit().is_none(), "all are authenticated");
         assert_eq!((all.count(), all.refused()), (4, 5));
+    }
+
+    #[tokio::test]
+    async fn new_connections_do_not_replace_each_other_while_others_are_idle_for_longer() {
+        let all = Arc::new(Connections::new(4));
+        let idle = [(); 4].map(|()| all.admit().unwrap());
+        for each in &idle {
+            each.set_busy();
+            each.set_idle();
+        }
+        let probes = [(); 3].map(|()| all.admit().unwrap());
+        for probe in &probes {
+            assert_eq!(probe.authenticate("monitoring"), Ok(()), "it is not replaced");
+        }
+        for each in &idle[..3] {
+            each.replaced().await;
+        }
     }
 
     #[tokio::test]

@@ -47,18 +47,13 @@ pub trait Site: Clone + Send + Sync + 'static {
 /// Serves until the phase is [`Phase::Stopping`], then finishes answers in flight.
 pub async fn serve(listener: TcpListener, site: impl Site, mut phase: watch::Receiver<Phase>) {
     let connections = Arc::new(Connections::new(MAX_CONNECTIONS));
-    let mut refused = 0;
+    let mut reported = 0;
     let mut report = interval(REPORT_INTERVAL);
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = report.tick() => {
-                let all = connections.refused();
-                if all > refused {
-                    let count = all - refused;
-                    tracing::warn!(count, limit = MAX_CONNECTIONS, "too many HTTP connections, closed the slowest");
-                    refused = all;
-                }
+                report_refused(&connections, &mut reported);
                 continue;
             }
             () = Phase::Stopping.reached(&mut phase) => break,
@@ -73,10 +68,20 @@ pub async fn serve(listener: TcpListener, site: impl Site, mut phase: watch::Rec
         }
     }
     drop(listener);
+    report_refused(&connections, &mut reported);
     connections.all_closed().await;
 }
 
-/// Starts a task for the connection. At the limit it replaces the slowest.
+/// Logs how many connections were closed since the last report, if any.
+fn report_refused(connections: &Connections, reported: &mut u64) {
+    let all = connections.refused();
+    let count = all - std::mem::replace(reported, all);
+    if count > 0 {
+        tracing::warn!(count, limit = MAX_CONNECTIONS, "too many HTTP connections, closed those that were idle for longest");
+    }
+}
+
+/// Starts a task for the connection. At the limit it replaces another.
 fn admit(
     stream: TcpStream,
     connections: &Arc<Connections>,

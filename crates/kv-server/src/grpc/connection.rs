@@ -31,7 +31,7 @@ pub(super) fn admit(
         let ended = tokio::select! {
             ended = handle(socket, dispatcher, phase, connection.clone()) => ended,
             () = connection.replaced() => {
-                return tracing::debug!("gRPC connection closed: too many, and it made no call");
+                return tracing::debug!("gRPC connection closed: too many, and this one was idle for longest");
             }
         };
         if let Err(why) = ended {
