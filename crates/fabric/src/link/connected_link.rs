@@ -50,10 +50,10 @@ pub struct Link {
 
 /// Why no rail came up.
 pub(in crate::link) enum NotUp {
-    /// The peer is lost, or the time is over.
+    /// The peer is lost, the time is over, or no rail came up: another link may have one.
     Lost(String),
-    /// No rail can come up.
-    Impossible(String),
+    /// An end allows no rail.
+    Denied(String),
 }
 
 impl Link {
@@ -142,7 +142,11 @@ impl Link {
                 return Err(NotUp::Lost(why.to_owned()));
             }
             if self.core.rails().are_given_up() {
-                return Err(NotUp::Impossible(self.core.rail_problems()));
+                let why = self.core.rail_problems();
+                return Err(match self.core.rails().are_denied() {
+                    true => NotUp::Denied(why),
+                    false => NotUp::Lost(why),
+                });
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {

@@ -100,7 +100,7 @@ impl EventLog {
         why: &str,
     ) {
         match what {
-            // The rails went down because their owner closed the link.
+            // The link was closed by one end: rails that went down just before are taken as a part of that.
             EventKind::Closed => self.take_held().clear(),
             _ => self.record_held(),
         }

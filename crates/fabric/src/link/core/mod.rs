@@ -88,6 +88,8 @@ impl Core {
     pub(crate) fn new(setup: CoreSetup) -> Self {
         let CoreSetup { config, epochs, now, .. } = setup;
         let region_limits = [config.max_regions.min(setup.peer_max_regions), config.max_regions];
+        // Up to half of the pause, by the peer: its epoch is random.
+        let plan_spread = config.max_retry_pause * (epochs[1] % 256) as u32 / 512;
         Core {
             caps: caps(&config),
             control: ControlConnection::new(setup.connection, now),
@@ -96,6 +98,7 @@ impl Core {
                 setup.connector,
                 setup.dialled,
                 setup.can_plan_again,
+                plan_spread,
                 now,
             ),
             operations: Operations::new(),

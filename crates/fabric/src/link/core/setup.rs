@@ -1,6 +1,7 @@
 //! Setup of rails: prepared, offered, connected, verified by a probe in both directions.
 
 use super::Core;
+use crate::error::ErrorKind;
 use crate::link::event::EventKind;
 use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::{Control, RailPlan};
@@ -45,7 +46,12 @@ impl Core {
     pub(super) fn take_finished(&mut self) {
         while let Some((rail, product)) = self.rails.finished() {
             match product {
-                Err(error) => self.fail_rail(rail, &error.to_string()),
+                Err(error) => {
+                    if error.kind() == ErrorKind::Denied {
+                        self.rails.get_mut(rail).deny();
+                    }
+                    self.fail_rail(rail, &error.to_string());
+                }
                 Ok(TaskOutput::Unconnected(unconnected, fabric)) => {
                     let offer = self.rails.prepared(rail, unconnected, fabric);
                     self.prepared(rail, offer);

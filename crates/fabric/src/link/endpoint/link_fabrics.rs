@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Inner;
 use super::plan::{Plans, plan};
+use super::ports::DEVICE_QUERY_TIMEOUT;
 use super::providers::Requirements;
 use super::settings::Settings;
 use crate::error::{Error, ErrorKind};
@@ -36,7 +37,9 @@ impl FabricOpener for LinkFabrics {
 
     fn plan_again(&self, announced: Option<Hello>) -> Option<NewPlan> {
         let inner = &self.inner;
-        let ours = inner.hello(inner.settings.policy_for(self.peer.ip()), || inner.ports.query());
+        // One query serves all links that plan at the same time.
+        let devices = || inner.ports.query_within(DEVICE_QUERY_TIMEOUT);
+        let ours = inner.hello(inner.settings.policy_for(self.peer.ip()), devices);
         if self.acceptor.is_none() {
             return Some(NewPlan { ours, theirs: None, plans: Vec::new(), left_out: Vec::new() });
         }

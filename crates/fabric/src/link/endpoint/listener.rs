@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::plan::{Plans, combine_policies};
+use super::ports::DEVICE_QUERY_TIMEOUT;
 use super::{Endpoint, Inner};
 use crate::error::{Error, ErrorKind};
 use crate::link::config::Policy;
@@ -127,9 +128,6 @@ impl Inner {
         Ok(ours.to_bytes())
     }
 }
-
-/// How long opening a listener may wait for local devices.
-const DEVICE_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -203,7 +203,7 @@ impl Endpoint {
         let left = limit.saturating_sub(started.elapsed());
         let up = link.wait_until_up(left);
         up.map_err(|not_up| match not_up {
-            NotUp::Impossible(why) => {
+            NotUp::Denied(why) => {
                 Error::new(ErrorKind::Unsupported, call(), why, "enable another transport at both ends")
             }
             NotUp::Lost(why) => {

@@ -115,6 +115,8 @@ impl Ports {
     }
 }
 
+/// How long to wait for devices where others can be used without them.
+pub(in crate::link) const DEVICE_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 /// The maximum age of a result before the devices are queried again.
 const MAX_CACHE_AGE: Duration = Duration::from_secs(1);
 

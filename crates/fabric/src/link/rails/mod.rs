@@ -60,6 +60,7 @@ impl Rails {
         connector: Box<dyn Connector>,
         dialled: bool,
         can_plan_again: bool,
+        plan_spread: Duration,
         now: Duration,
     ) -> Self {
         Rails {
@@ -72,7 +73,7 @@ impl Rails {
             dialled,
             connector,
             receives: VecDeque::new(),
-            planning: Planning::new(can_plan_again, now),
+            planning: Planning::new(can_plan_again, plan_spread, now),
         }
     }
 
@@ -281,6 +282,11 @@ impl Rails {
     /// Whether this end has tried all rails, and none is tried again.
     pub(super) fn are_given_up(&self) -> bool {
         self.dialled && self.rails.iter().all(Rail::is_given_up)
+    }
+
+    /// Whether none is allowed, so that another link would have none either.
+    pub(super) fn are_denied(&self) -> bool {
+        self.rails.iter().all(Rail::is_denied)
     }
 
     /// Why no rail is up.

@@ -17,6 +17,8 @@ pub(super) struct Planning {
     announced: bool,
     /// When the last plan was made or requested.
     last: Duration,
+    /// Differs between links, so that those made together do not plan together.
+    spread: Duration,
     /// Whether a task is running.
     busy: bool,
     /// The newest plan, until the link's status has it.
@@ -24,8 +26,16 @@ pub(super) struct Planning {
 }
 
 impl Planning {
-    pub(super) fn new(enabled: bool, now: Duration) -> Self {
-        Planning { enabled, theirs: None, announced: false, last: now, busy: false, new: None }
+    pub(super) fn new(enabled: bool, spread: Duration, now: Duration) -> Self {
+        Planning {
+            enabled,
+            theirs: None,
+            announced: false,
+            last: now,
+            spread,
+            busy: false,
+            new: None,
+        }
     }
 }
 
@@ -43,11 +53,12 @@ impl Rails {
 
     /// When to plan again: never while a rail for RDMA is planned, or shared memory is in use, which is better.
     pub(super) fn plan_due(&self, config: &Config) -> Option<Duration> {
-        let Planning { enabled, announced, last, busy, .. } = &self.planning;
+        let Planning { enabled, announced, last, spread, busy, .. } = &self.planning;
         let is_rdma =
             |rail: &Rail| matches!(rail.plan().transport, Transport::Verbs | Transport::Ofi);
         let is_best = self.rails.iter().any(is_rdma) || self.uses_shared_memory();
-        let pause = if *announced { config.retry_pause } else { config.max_retry_pause };
+        let pause =
+            if *announced { config.retry_pause } else { config.max_retry_pause + *spread };
         (*enabled && !busy && !is_best).then(|| last.saturating_add(pause))
     }
 

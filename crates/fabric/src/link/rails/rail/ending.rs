@@ -114,6 +114,16 @@ impl Rail {
         self.state = RailState::Standby { until };
     }
 
+    /// An end does not allow it, such as shared memory with another user.
+    pub(in crate::link) fn deny(&mut self) {
+        self.denied = true;
+    }
+
+    /// Whether an end does not allow it.
+    pub(in crate::link::rails) fn is_denied(&self) -> bool {
+        self.denied
+    }
+
     /// Whether it is not tried again.
     pub(in crate::link::rails) fn is_given_up(&self) -> bool {
         matches!(self.state, RailState::Standby { until } if until >= NEVER)

@@ -35,6 +35,8 @@ pub(in crate::link) struct Rail {
     last_release: Duration,
     /// The reason for its state.
     why: String,
+    /// Whether an end does not allow it.
+    denied: bool,
 }
 
 /// The state of a rail.
@@ -65,6 +67,7 @@ impl Rail {
             flaps: 0,
             last_release: Duration::ZERO,
             why,
+            denied: false,
         }
     }
 
