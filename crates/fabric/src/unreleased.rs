@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
 
-/// The number of queue pairs, endpoints and memory registrations in this process that a device or provider refused to release.
+/// The number of queue pairs, shared receive queues, endpoints and memory registrations in this process that a device or provider refused to release.
 /// Their memory is never freed: it may still be written. The reason is usually in the kernel log.
 pub fn unreleased() -> u64 {
     COUNT.load(Ordering::Relaxed)

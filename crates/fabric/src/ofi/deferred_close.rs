@@ -11,7 +11,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::contexts::Contexts;
 use super::endpoint::Endpoint;
 use crate::registration::ofi::Mr;
-use crate::unreleased::keep;
 
 /// Identifies a lane by both ends' addresses, sorted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,7 +25,8 @@ pub(super) struct EndpointResources {
 impl Drop for EndpointResources {
     fn drop(&mut self) {
         if !self.endpoint.close() {
-            keep(self.used.clone());
+            // The endpoint itself is counted when it is dropped.
+            std::mem::forget(self.used.clone());
         }
     }
 }

@@ -6,6 +6,7 @@
 #![allow(unsafe_code, reason = "owns an endpoint and posts to it")]
 
 use std::ffi::c_void;
+use std::mem::ManuallyDrop;
 use std::ptr::{NonNull, null_mut};
 use std::sync::Arc;
 
@@ -21,14 +22,15 @@ use super::av::{Address, Av};
 use super::cq::Cq;
 use super::fid_domain::FidDomain;
 use super::gather::Gather;
+use crate::unreleased::keep;
 
 pub(super) struct Endpoint {
     ep: NonNull<fid_ep>,
     closed: bool,
     peer: fi_addr_t,
-    // Dropped after the endpoint.
-    cq: Cq,
-    av: Av,
+    // Dropped after the endpoint, and never if it cannot be closed.
+    cq: ManuallyDrop<Cq>,
+    av: ManuallyDrop<Av>,
 }
 
 // SAFETY: the domain was opened with `FI_THREAD_SAFE`.
@@ -43,6 +45,7 @@ impl Endpoint {
             fi_endpoint(fid_domain.as_ptr(), fid_domain.info().as_ptr(), &mut ep, null_mut())
         }?;
         let ep = NonNull::new(ep).ok_or(Errno(libc::EIO))?;
+        let (cq, av) = (ManuallyDrop::new(cq), ManuallyDrop::new(av));
         let endpoint = Endpoint { ep, closed: false, peer: FI_ADDR_UNSPEC, cq, av };
         let (ep, av) = (endpoint.ep.as_ptr(), endpoint.av.as_ptr());
         // SAFETY: all three are alive, and both are closed after the endpoint.
@@ -175,6 +178,14 @@ impl Endpoint {
 
 impl Drop for Endpoint {
     fn drop(&mut self) {
-        self.close();
+        if !self.close() {
+            // It still uses the queue and the address vector.
+            return keep(());
+        }
+        // SAFETY: both are dropped here only, and nothing uses them after this.
+        unsafe {
+            ManuallyDrop::drop(&mut self.cq);
+            ManuallyDrop::drop(&mut self.av);
+        }
     }
 }

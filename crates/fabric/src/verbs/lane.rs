@@ -374,8 +374,9 @@ impl Lane for VerbsLane {
 
     fn arm(&mut self) -> bool {
         self.read_events();
-        // A failed lane must be polled until everything is flushed, which is soon.
-        let flushing = self.ended_at.is_some() && self.in_flight();
+        // A failed lane must be polled until everything is flushed, which is soon, unless the device refuses to end it: then
+        // the caller's timers are often enough.
+        let flushing = self.ended_at.is_some() && self.in_flight() && self.refused_at.is_none();
         if self.fetched > 0 || !self.ready.is_empty() || flushing {
             return false;
         }

@@ -22,7 +22,6 @@ use crate::completion_sink::CompletionSink;
 use crate::op::{Failure, Op};
 use crate::registration::verbs::Mr;
 use crate::slab::Slab;
-use crate::unreleased::keep;
 
 /// Set in the `wr_id` of receives: a failed completion has no valid opcode, only its `wr_id`.
 const RECEIVE_BIT: u64 = 1 << 63;
@@ -72,9 +71,9 @@ impl SharedReceives {
 impl Drop for SharedReceives {
     fn drop(&mut self) {
         if !Arc::get_mut(&mut self.srq).is_some_and(Srq::destroy) {
-            // The device may still write into the posted receives.
+            // The device may still write into the posted receives. The queue itself is counted when it is dropped.
             let receives: Vec<Op> = self.slab().take_all().collect();
-            keep(receives);
+            std::mem::forget(receives);
         }
     }
 }

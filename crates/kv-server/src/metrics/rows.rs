@@ -101,6 +101,8 @@ rows! {
     RDMA_READS = counter("rdma_read_operations_total", "", "Reads of peers' memory");
     RDMA_SEND_ERRORS = counter("rdma_send_errors_total", "", "Sends, writes and reads that failed");
     RDMA_RECV_ERRORS = counter("rdma_recv_errors_total", "", "Receives that failed");
+    RDMA_UNRELEASED = counter("rdma_unreleased_objects_total", "",
+        "Objects that a device or provider refused to release; their memory is kept");
     RDMA_RAILS_UP = gauge("rdma_rails_up", "", "Rails that are up, by device");
 
     // Links and their listener.

@@ -13,6 +13,7 @@ use super::{Server, rows};
 pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let endpoint = server.endpoint;
     rdma(exposition, &endpoint.transferred_by_rdma());
+    exposition.add(&rows::RDMA_UNRELEASED, &[], fabric::unreleased());
     let links = endpoint.links();
     rails_up(exposition, server, &links);
     for transport in Transport::ALL {
