@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 /// A word that one end writes and the other reads.
 pub(crate) trait Word {
     type Value: Copy + PartialEq;
+    /// Release: the mark of an access comes after what was written during the one before it.
     fn store(&self, value: Self::Value);
     /// Relaxed.
     fn load(&self) -> Self::Value;
@@ -55,7 +56,7 @@ mod tests {
         }
 
         fn store(&self, value: u64) {
-            AtomicU64::store(self, value, Ordering::Relaxed);
+            AtomicU64::store(self, value, Ordering::Release);
         }
 
         fn fence(ordering: Ordering) {
@@ -75,6 +76,7 @@ mod tests {
     #[test]
     fn no_order_of_steps_accesses_revoked_memory() {
         const GRANT: u64 = 7;
+        const OTHER_GRANT: u64 = 8;
         const BY_PEER: u64 = 1;
         const BY_OWNER: u64 = 2;
         loom::model(|| {
@@ -86,6 +88,8 @@ mod tests {
                     peer.memory.store(BY_PEER, Ordering::Relaxed);
                 }
                 peer.access.store(0, Ordering::Release);
+                // The next access, which the owner may see instead of the end of this one.
+                announce(&peer.access, OTHER_GRANT);
             });
             Word::store(&world.grant, 0);
             // As `Revoker::wait_for`.

@@ -259,7 +259,7 @@ impl Word for AtomicU64 {
 
     #[inline]
     fn store(&self, value: u64) {
-        AtomicU64::store(self, value, Ordering::Relaxed);
+        AtomicU64::store(self, value, Ordering::Release);
     }
 
     #[inline]
@@ -278,7 +278,7 @@ impl Word for AtomicU32 {
 
     #[inline]
     fn store(&self, value: u32) {
-        AtomicU32::store(self, value, Ordering::Relaxed);
+        AtomicU32::store(self, value, Ordering::Release);
     }
 
     #[inline]
