@@ -53,8 +53,18 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &PutArgs) -> Result<
         (None, Some(value)) if value == "-" => Input::stdin()?,
         (None, value) => Input::Bytes(value.clone().unwrap_or_default().into_vec()),
     };
-    let (connector, mut client) = store.connect(global)?;
-    let source = input.read(client.limits().map_or(u64::MAX, |limits| limits.value))?;
+    let (connector, client) = store.connect(global)?;
+    let max = client.limits().map_or(u64::MAX, |limits| limits.value);
+    let (connector, mut client, source) = match input.may_wait() {
+        false => (connector, client, input.read(max)?),
+        true => {
+            // Nobody polls the connection while the input is read: the store would take this client for lost.
+            drop((connector, client));
+            let source = input.read(max)?;
+            let (connector, client) = store.connect(global)?;
+            (connector, client, source)
+        }
+    };
     let length = source.length();
     let stored = source.store(&mut client, &key, &args.options.options())?;
     let report = Report { version: stored.version, length, replaced: stored.replaced };

@@ -48,6 +48,14 @@ impl Input {
         Ok(Input::File { file, name })
     }
 
+    /// Whether reading it may wait for another process.
+    pub(super) fn may_wait(&self) -> bool {
+        match self {
+            Input::Bytes(_) => false,
+            Input::File { file, .. } => !file.metadata().is_ok_and(|metadata| metadata.is_file()),
+        }
+    }
+
     /// Reads it, or finds its length, up to the longest value that the store accepts.
     pub(super) fn read(self, max: u64) -> Result<Source, Failure> {
         match self {
