@@ -28,14 +28,22 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<Exit, Failure> {
 fn fish_arguments(command: &Command) -> String {
     let mut lines = String::new();
     for subcommand in command.get_subcommands() {
-        let values =
-            subcommand.get_positionals().flat_map(|argument| argument.get_possible_values());
-        let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
-        if !names.is_empty() {
-            let (of, names) = (subcommand.get_name(), names.join(" "));
-            let when = format!("__fish_wirelane_using_subcommand {of}");
-            lines.push_str(&format!("complete -c wirelane -n \"{when}\" -f -a \"{names}\"\n"));
-        }
+        let when = format!("__fish_wirelane_using_subcommand {}", subcommand.get_name());
+        add_fish_arguments(subcommand, &when, &mut lines);
     }
     lines
+}
+
+/// The same for a command that the condition selects, and its subcommands.
+fn add_fish_arguments(command: &Command, when: &str, lines: &mut String) {
+    let values = command.get_positionals().flat_map(|argument| argument.get_possible_values());
+    let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+    if !names.is_empty() {
+        let names = names.join(" ");
+        lines.push_str(&format!("complete -c wirelane -n \"{when}\" -f -a \"{names}\"\n"));
+    }
+    for subcommand in command.get_subcommands() {
+        let when = format!("{when}; and __fish_seen_subcommand_from {}", subcommand.get_name());
+        add_fish_arguments(subcommand, &when, lines);
+    }
 }

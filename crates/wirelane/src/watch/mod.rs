@@ -182,7 +182,7 @@ fn gpus(sample: GpuSample, tree: &Tree) -> Result<Gpus, String> {
             match bound.iter().filter(|name| Address::parse(name).is_some()).count() {
                 0 => Ok(Gpus { nvml: Nvml::default(), none: Some(why) }),
                 count => Err(format!(
-                    "NVIDIA's driver has {count} GPUs, but none can be read here: {why}; in a pod, use NVIDIA's container \
+                    "NVIDIA's driver has {count} GPU(s), but none can be read here: {why}; in a pod, use NVIDIA's container \
                      runtime (`wirelane k8s exporter --gpu`) or pass --no-gpu"
                 )),
             }
@@ -231,6 +231,6 @@ mod tests {
             "/sys/bus/pci/drivers/nvidia/module": "/sys/module/nvidia",
         }));
         let why = gpus(none(), &with).expect_err("a failure");
-        assert!(why.contains("has 2 GPUs") && why.contains("NVML is not installed"), "{why}");
+        assert!(why.contains("has 2 GPU(s)") && why.contains("NVML is not installed"), "{why}");
     }
 }

@@ -46,7 +46,8 @@ fn slow_http_connections_do_not_keep_probes_out() {
     server.signal("-TERM");
     let log: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
     let lines = log.iter().filter(|line| line.contains("too many HTTP connections")).count();
-    assert!(lines <= 1, "one line for all: {log:?}");
+    // One a minute, and one at the end.
+    assert!((1..10).contains(&lines), "one line for all: {log:?}");
 }
 
 /// The field of a thread's status in /proc.
