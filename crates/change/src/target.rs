@@ -343,9 +343,9 @@ fn read_snapshot_file(tree: &Tree, path: &str) -> Result<State, Error> {
         Reading::Absent => return Ok(State::Absent),
         seen => Content::from_bytes(value(path, seen)?),
     };
-    let node = tree.node(path).into_value();
-    let mode = node.map(|node| node.mode & 0o7777);
-    Ok(State::File { content, mode, owner: node.map(|node| (node.uid, node.gid)) })
+    let metadata = tree.metadata(path).into_value();
+    let mode = metadata.map(|metadata| metadata.mode & 0o7777);
+    Ok(State::File { content, mode, owner: metadata.map(|metadata| (metadata.uid, metadata.gid)) })
 }
 
 fn value<T>(path: &str, seen: Reading<T>) -> Result<T, Error> {
