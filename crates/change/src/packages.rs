@@ -44,8 +44,8 @@ impl Packager {
         Ok(Packager::change_of(self, names, all))
     }
 
-    /// The same for a tree, without the dependencies.
-    pub fn change_for_tree(self, names: &[String]) -> Change {
+    /// The same for a folder or a snapshot, without the dependencies.
+    pub fn change_without_dependencies(self, names: &[String]) -> Change {
         Packager::change_of(self, names, names.to_vec())
     }
 

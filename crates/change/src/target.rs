@@ -244,7 +244,7 @@ impl Target {
         matches!(self, Target::File { .. } | Target::Line { .. } | Target::Packages { .. })
     }
 
-    /// Whether only the running machine has it, and no tree.
+    /// Whether only the running machine has it, and no folder or snapshot.
     pub fn needs_running_machine(&self) -> bool {
         match self {
             Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. } => true,

@@ -210,7 +210,7 @@ fn advise_of_root(mounts: &[Mount], plan: &mut Plan) {
     }
 }
 
-/// Without an address, clients cannot connect; in a tree addresses are not known.
+/// Without an address, clients cannot connect; in a folder or a snapshot addresses are not known.
 fn has_address(node: &Node, tree: &Tree, ports: &[(&Device, &Port)]) -> Result<(), Refusal> {
     let known = tree.query_results().interfaces().is_some();
     let any = ports.iter().any(|(_, port)| !requirements::addresses(node, port).is_empty());

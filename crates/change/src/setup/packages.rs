@@ -17,7 +17,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
     let (names, packager) = (names(context), context.family.packager());
     let change = match context.tree.is_live() {
         true => packager.change(&names),
-        false => Ok(packager.change_for_tree(&names)),
+        false => Ok(packager.change_without_dependencies(&names)),
     };
     // Not tested on a machine of Red Hat's family.
     let tested_on_hardware = context.family == Family::Debian;
