@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
 use super::{
-    Content, Error, Machine, Packager, Reader, State, export, line, mount, netdev, nfsd, packages,
+    Content, Error, Machine, PackageManager, Reader, State, export, line, mount, netdev, nfsd, packages,
     program, read_request,
 };
 
@@ -79,7 +79,7 @@ pub enum Target {
     /// Which packages are installed.
     Packages {
         /// The package manager.
-        by: Packager,
+        by: PackageManager,
         /// The requested packages, then their dependencies.
         names: Vec<String>,
         /// Number of requested packages.
