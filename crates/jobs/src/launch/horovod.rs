@@ -8,7 +8,7 @@ use super::planned_launch::{HostLaunch, Launch, LocalLauncher, Refusal};
 use super::ranks;
 use super::tag::Tag;
 use super::tools::Tools;
-use crate::job::shell_word;
+use crate::environment::shell_word;
 
 pub(super) fn plan(
     job: &Job,

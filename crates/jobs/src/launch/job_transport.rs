@@ -8,7 +8,7 @@ use node::{LinkLayer, Port};
 use super::job::Job;
 use super::job_host::JobHost;
 use super::planned_launch::Refusal;
-use crate::job::{self, Mode, Plan, Request, Verdict};
+use crate::environment::{self, Mode, Plan, Request, Verdict};
 
 /// The transport of a job, with each host's plan.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<Plan>,
             peers_option: if job_hosts.len() > 1 { "`fabric` in a YAML --hostfile" } else { "" },
             nccl: job.nccl,
         };
-        job::plan(job_host.node, job_host.tree, &request).map_err(|refused| Refusal {
+        environment::plan(job_host.node, job_host.tree, &request).map_err(|refused| Refusal {
             host: Some(job_host.name.to_owned()),
             reason: format!("{}{}", refused.reason, dropped(&refused.devices)),
         })
@@ -124,7 +124,7 @@ fn peers(job_hosts: &[JobHost], this: usize) -> Vec<IpAddr> {
 }
 
 /// The dropped devices, for a message.
-fn dropped(devices: &[job::DeviceVerdict]) -> String {
+fn dropped(devices: &[environment::DeviceVerdict]) -> String {
     let listed: Vec<String> = devices
         .iter()
         .filter(|device| device.verdict == Verdict::Dropped)

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::tag::Tag;
-use crate::job::{DeviceVerdict, Mode, shell_word};
+use crate::environment::{DeviceVerdict, Mode, shell_word};
 
 /// A planned launch, ready to be printed or run.
 #[derive(Debug, Serialize)]

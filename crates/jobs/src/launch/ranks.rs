@@ -4,7 +4,7 @@ use super::job::Job;
 use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{HostLaunch, Refusal};
-use crate::job::Setting;
+use crate::environment::Setting;
 
 /// Checks the job, and that every host has its program.
 pub(super) fn check(job: &Job, job_hosts: &[JobHost]) -> Result<(), Refusal> {

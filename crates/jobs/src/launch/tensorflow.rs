@@ -7,7 +7,7 @@ use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Reason, Refusal};
 use super::ranks;
-use crate::job::Mode;
+use crate::environment::Mode;
 
 /// Which hosts have which tasks.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Refusal};
 use super::ranks;
 use super::tools::Torch;
-use crate::job::Mode;
+use crate::environment::Mode;
 
 pub(super) fn plan(
     job: &Job,

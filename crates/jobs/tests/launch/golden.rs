@@ -40,7 +40,7 @@ fn text(launch: &Launch) -> String {
             &format!("\non {}, {} ranks, `{starter}`:\n{}", host.host, host.slots, host.script());
     }
     if let Some(head) = &launch.head {
-        let words = head.command.iter().map(|word| jobs::job::shell_word(word));
+        let words = head.command.iter().map(|word| jobs::environment::shell_word(word));
         text += &format!(
             "\nhere, with {:?}:\n{}\n\n",
             head.environment,

@@ -6,7 +6,7 @@ mod refused;
 
 use std::path::Path;
 
-use jobs::job::Mode;
+use jobs::environment::Mode;
 use jobs::launch::{Framework, Job, JobHost, Launch, Mpi, Refusal, Tools, Torch, plan};
 use node::{Node, Tree};
 

@@ -13,7 +13,7 @@ use super::job_transport::{self, FabricKind, JobTransport};
 use super::planned_launch::{HostLaunch, Launch, LocalLauncher, Refusal};
 use super::ranks;
 use super::tools::{Mpi, Tools};
-use crate::job::{Mode, Version};
+use crate::environment::{Mode, Version};
 pub(super) use series::Series;
 pub(super) use transport::MpiTransport;
 
@@ -143,7 +143,7 @@ fn library_variables(
     transport: &MpiTransport,
     job_hosts: &[JobHost],
     job_host: &JobHost,
-    plan: &crate::job::Plan,
+    plan: &crate::environment::Plan,
 ) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));

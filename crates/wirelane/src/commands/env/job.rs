@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jobs::job::{DeviceVerdict, Mode, Plan, Refusal, Request, Version};
+use jobs::environment::{DeviceVerdict, Mode, Plan, Refusal, Request, Version};
 use node::{Node, Tree};
 
 use crate::output;
@@ -98,7 +98,7 @@ impl JobArgs {
             peers_option: self.peers_option,
             nccl: self.nccl,
         };
-        let plan = jobs::job::plan(&node, &tree, &request);
+        let plan = jobs::environment::plan(&node, &tree, &request);
         Ok(plan.map(|plan| Planned { plan, place: Place::of(&node) }))
     }
 

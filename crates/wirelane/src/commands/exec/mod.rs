@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::Args;
-use jobs::job::{Format, Mode, Plan};
+use jobs::environment::{Format, Mode, Plan};
 
 use crate::commands::env::JobArgs;
 use crate::output;
@@ -52,7 +52,7 @@ pub(crate) fn run(_global: &Global, args: &ExecArgs) -> Result<Exit, Failure> {
 }
 
 fn script(plan: &Plan, command: &[OsString]) -> String {
-    let words = command.iter().map(|word| jobs::job::shell_word(&word.to_string_lossy()));
+    let words = command.iter().map(|word| jobs::environment::shell_word(&word.to_string_lossy()));
     let words: Vec<String> = words.collect();
     format!("{}exec {}\n", plan.text(Format::Sh), words.join(" "))
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jobs::job::{Mode, shell_word};
+use jobs::environment::{Mode, shell_word};
 use jobs::launch::{HostLaunch, Launch, LocalLauncher};
 use jobs::traffic::{CounterSample, HostSamples, ModeChoice, Traffic, job_traffic};
 use serde::Serialize;

@@ -16,7 +16,7 @@ mod text;
 
 use std::collections::BTreeSet;
 
-use jobs::job::Mode;
+use jobs::environment::Mode;
 use jobs::launch::{Framework, Job, Launch, Refusal};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use jobs::inventory::Host;
-use jobs::job::shell_word;
+use jobs::environment::shell_word;
 use jobs::launch::{JobHost, Tools};
 use node::{Node, Tree};
 

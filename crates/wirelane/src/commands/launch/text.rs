@@ -1,6 +1,6 @@
 //! Plans and explanations as text.
 
-use jobs::job::Mode;
+use jobs::environment::Mode;
 use jobs::launch::{HostLaunch, Launch, Reason};
 
 use super::job::head_script;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use clap::Args;
-use jobs::job::{Plan, shell_word};
+use jobs::environment::{Plan, shell_word};
 use node::Node;
 
 use super::hosts::Hosts;

@@ -18,7 +18,7 @@ mod resolve;
 mod route;
 #[cfg(test)]
 mod scenarios;
-mod setting;
+mod variable;
 #[cfg(test)]
 mod test_machine;
 mod usable;
@@ -29,6 +29,6 @@ pub use format::{Format, shell_word};
 pub use library::Library;
 pub(crate) use network::Network;
 pub use plan::{Mode, Plan, Refusal, Request, plan};
-pub use setting::Setting;
+pub use variable::Setting;
 pub use usable_port::{DeviceVerdict, Verdict};
 pub use version::Version;

@@ -10,7 +10,7 @@ use super::assigned::{self, AssignedDevices};
 use super::gid::{self, GidPolicy};
 use super::library::Library;
 use super::resolve::{Selection, resolve};
-use super::setting::{Setting, Settings};
+use super::variable::{Setting, Settings};
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 use super::version::Version;
 use super::{affinity, route};

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::plan::Plan;
-use super::setting::Setting;
+use super::variable::Setting;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
