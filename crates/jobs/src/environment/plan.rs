@@ -10,7 +10,7 @@ use super::assigned::{self, AssignedDevices};
 use super::gid::{self, GidPolicy};
 use super::library::Library;
 use super::resolve::{Selection, resolve};
-use super::variable::{Setting, Settings};
+use super::variable::{Variable, Variables};
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 use super::version::Version;
 use super::{affinity, route};
@@ -18,7 +18,7 @@ use super::{affinity, route};
 /// The job to plan for.
 #[derive(Debug)]
 pub struct Request<'r> {
-    /// The environment of the job without our settings.
+    /// The environment of the job without our variables.
     pub environment: &'r BTreeMap<String, String>,
     /// With RDMA or without.
     pub mode: Mode,
@@ -50,10 +50,11 @@ pub struct Plan {
     /// The verdict on every device.
     pub devices: Vec<DeviceVerdict>,
     /// Variables to set, and the user's own that are kept.
-    pub settings: Vec<Setting>,
+    #[serde(rename = "settings")]
+    pub variables: Vec<Variable>,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// Settings that help only on some hosts, and so are not set.
+    /// Variables that help only on some hosts, and so are not set.
     pub hints: Vec<String>,
     /// The assumed NCCL.
     pub nccl: Library,
@@ -159,43 +160,43 @@ impl<'d> PlanBuilder<'d> {
         let verbs: Vec<UsablePort> =
             usable_ports.iter().filter(|usable| usable.kind.is_verbs()).copied().collect();
         let interface = self.interface();
-        let mut settings = Settings::new(self.request.environment);
+        let mut variables = Variables::new(self.request.environment);
         if verbs.len() < usable_ports.len() {
-            settings.efa();
+            variables.efa();
             self.notes.extend(efa_plugin(self.tree));
         }
         if !verbs.is_empty() {
-            settings.verbs(&verbs, policy);
+            variables.verbs(&verbs, policy);
         }
-        settings.socket(interface.as_deref());
+        variables.socket(interface.as_deref());
         self.notes.extend(affinity::lines(self.node, usable_ports));
         self.notes.extend(cautions(usable_ports));
         let hints = hints(self.node, usable_ports);
         let kind = policy.map(GidPolicy::kind);
-        let plan = self.finish(Mode::Rdma, resolved.verdicts(), settings, hints);
+        let plan = self.finish(Mode::Rdma, resolved.verdicts(), variables, hints);
         Plan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
     }
 
     fn tcp(self, devices: Vec<DeviceVerdict>) -> Plan {
         let mut this = self;
         let interface = this.interface();
-        let mut settings = Settings::new(this.request.environment);
-        settings.tcp(this.node, interface.as_deref());
-        settings.socket(interface.as_deref());
-        this.finish(Mode::Tcp, devices, settings, Vec::new())
+        let mut variables = Variables::new(this.request.environment);
+        variables.tcp(this.node, interface.as_deref());
+        variables.socket(interface.as_deref());
+        this.finish(Mode::Tcp, devices, variables, Vec::new())
     }
 
     fn finish(
         mut self,
         mode: Mode,
         devices: Vec<DeviceVerdict>,
-        settings: Settings,
+        variables: Variables,
         hints: Vec<String>,
     ) -> Plan {
-        self.notes.extend(settings.notes);
+        self.notes.extend(variables.notes);
         self.notes.extend(self.nccl.notes());
         let (notes, nccl) = (self.notes, self.nccl);
-        Plan { mode, devices, settings: settings.list, notes, hints, nccl, gids: None }
+        Plan { mode, devices, variables: variables.list, notes, hints, nccl, gids: None }
     }
 
     /// The interface that leads to all peers, if there is exactly one.

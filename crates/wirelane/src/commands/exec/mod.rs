@@ -62,8 +62,8 @@ fn replace(plan: &Plan, command: &[OsString]) -> Failure {
     let [program, arguments @ ..] = command else {
         return Failure::usage("exec: no command");
     };
-    let changed = plan.settings.iter().filter(|setting| !setting.is_users);
-    let variables = changed.map(|setting| (&setting.name, &setting.value));
+    let changed = plan.variables.iter().filter(|variable| !variable.is_users);
+    let variables = changed.map(|variable| (&variable.name, &variable.value));
     let error = Command::new(program).args(arguments).envs(variables).exec();
     let name = program.to_string_lossy();
     match error.kind() {
