@@ -7,7 +7,7 @@
 //! determines
 //! what transferred a job's data, [`k8s`] writes manifests.
 //!
-//! Start at [`environment::Plan`], the environment of a job on one host; [`launch::Launch`] is a job on several.
+//! Start at [`environment::EnvironmentPlan`], the environment of a job on one host; [`launch::Launch`] is a job on several.
 
 pub mod environment;
 pub mod inventory;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::plan::Plan;
+use super::plan::EnvironmentPlan;
 use super::variable::Variable;
 
 /// An output format.
@@ -16,7 +16,7 @@ pub enum Format {
     Mca,
 }
 
-impl Plan {
+impl EnvironmentPlan {
     /// The variables that the reader of this format knows, and the hints as comments.
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();

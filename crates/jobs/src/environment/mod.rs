@@ -28,7 +28,7 @@ mod version;
 pub use format::{Format, shell_word};
 pub use library::Library;
 pub(crate) use network::Network;
-pub use plan::{Mode, Plan, Refusal, Request, plan};
+pub use plan::{Mode, EnvironmentPlan, Refusal, Request, plan};
 pub use variable::Variable;
 pub use usable_port::{DeviceVerdict, Verdict};
 pub use version::Version;

@@ -44,7 +44,7 @@ pub enum Mode {
 
 /// The environment of a job, with reasons.
 #[derive(Debug, Serialize)]
-pub struct Plan {
+pub struct EnvironmentPlan {
     /// The transport of its data: `rdma` or `tcp`.
     pub mode: Mode,
     /// The verdict on every device.
@@ -63,7 +63,7 @@ pub struct Plan {
     pub(crate) gids: Option<(&'static str, u8)>,
 }
 
-impl Plan {
+impl EnvironmentPlan {
     /// The ports that the job uses, as `mlx5_0 port 1`.
     pub fn ports(&self) -> Vec<String> {
         let kept = self.devices.iter().filter(|device| device.verdict == Verdict::Kept);
@@ -83,7 +83,7 @@ pub struct Refusal {
 }
 
 /// Plans the environment of a job on this host.
-pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Refusal>> {
+pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<EnvironmentPlan, Box<Refusal>> {
     let nccl = Library::find(tree, request.environment, request.nccl);
     let mut builder = PlanBuilder { node, tree, request, nccl, notes: Vec::new() };
     if request.mode == Mode::Tcp {
@@ -155,7 +155,7 @@ impl<'d> PlanBuilder<'d> {
         policy.map(Some).map_err(|reason| self.refuse(reason, resolved.verdicts()))
     }
 
-    fn rdma(mut self, resolved: &Selection, policy: Option<&GidPolicy>) -> Plan {
+    fn rdma(mut self, resolved: &Selection, policy: Option<&GidPolicy>) -> EnvironmentPlan {
         let usable_ports = &resolved.usable_ports;
         let verbs: Vec<UsablePort> =
             usable_ports.iter().filter(|usable| usable.kind.is_verbs()).copied().collect();
@@ -174,10 +174,10 @@ impl<'d> PlanBuilder<'d> {
         let hints = hints(self.node, usable_ports);
         let kind = policy.map(GidPolicy::kind);
         let plan = self.finish(Mode::Rdma, resolved.verdicts(), variables, hints);
-        Plan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
+        EnvironmentPlan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
     }
 
-    fn tcp(self, devices: Vec<DeviceVerdict>) -> Plan {
+    fn tcp(self, devices: Vec<DeviceVerdict>) -> EnvironmentPlan {
         let mut this = self;
         let interface = this.interface();
         let mut variables = Variables::new(this.request.environment);
@@ -192,11 +192,11 @@ impl<'d> PlanBuilder<'d> {
         devices: Vec<DeviceVerdict>,
         variables: Variables,
         hints: Vec<String>,
-    ) -> Plan {
+    ) -> EnvironmentPlan {
         self.notes.extend(variables.notes);
         self.notes.extend(self.nccl.notes());
         let (notes, nccl) = (self.notes, self.nccl);
-        Plan { mode, devices, variables: variables.list, notes, hints, nccl, gids: None }
+        EnvironmentPlan { mode, devices, variables: variables.list, notes, hints, nccl, gids: None }
     }
 
     /// The interface that leads to all peers, if there is exactly one.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node::Node;
 
 use super::test_machine::{Machine, environment};
-use super::{Format, Mode, Plan, Refusal, Request, Verdict, Version, plan};
+use super::{Format, Mode, EnvironmentPlan, Refusal, Request, Verdict, Version, plan};
 
 const V2: &str = "RoCE v2";
 const INFO: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":
@@ -23,7 +23,7 @@ fn request(
     variables: &[(&str, &str)],
     nccl: Option<Version>,
     peers: &[&str],
-) -> Result<Plan, Box<Refusal>> {
+) -> Result<EnvironmentPlan, Box<Refusal>> {
     let tree = machine.tree();
     let peers: Vec<_> = peers.iter().map(|peer| peer.parse().expect("an address")).collect();
     let environment = environment(variables);
@@ -32,16 +32,16 @@ fn request(
     plan(&Node::read(&tree), &tree, &request)
 }
 
-fn auto(machine: &Machine, variables: &[(&str, &str)]) -> Result<Plan, Box<Refusal>> {
+fn auto(machine: &Machine, variables: &[(&str, &str)]) -> Result<EnvironmentPlan, Box<Refusal>> {
     request(machine, Mode::Auto, variables, None, &[])
 }
 
-fn our_variables(plan: &Plan) -> BTreeMap<&str, &str> {
+fn our_variables(plan: &EnvironmentPlan) -> BTreeMap<&str, &str> {
     let ours = plan.variables.iter().filter(|variable| !variable.is_users);
     ours.map(|variable| (variable.name.as_str(), variable.value.as_str())).collect()
 }
 
-fn hca(plan: &Plan) -> Option<&str> {
+fn hca(plan: &EnvironmentPlan) -> Option<&str> {
     our_variables(plan).get("NCCL_IB_HCA").copied()
 }
 

@@ -143,7 +143,7 @@ fn library_variables(
     transport: &MpiTransport,
     job_hosts: &[JobHost],
     job_host: &JobHost,
-    plan: &crate::environment::Plan,
+    plan: &crate::environment::EnvironmentPlan,
 ) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jobs::environment::{DeviceVerdict, Mode, Plan, Refusal, Request, Version};
+use jobs::environment::{DeviceVerdict, Mode, EnvironmentPlan, Refusal, Request, Version};
 use node::{Node, Tree};
 
 use crate::output;
@@ -49,7 +49,7 @@ pub(crate) enum ModeArg {
 
 /// A plan, and the environment that it runs in.
 pub(crate) struct Planned {
-    pub(crate) plan: Plan,
+    pub(crate) plan: EnvironmentPlan,
     pub(crate) place: Place,
 }
 

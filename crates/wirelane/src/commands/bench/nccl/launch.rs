@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use clap::Args;
-use jobs::environment::{Plan, shell_word};
+use jobs::environment::{EnvironmentPlan, shell_word};
 use node::Node;
 
 use super::hosts::Hosts;
@@ -112,7 +112,7 @@ impl Launch {
     }
 
     /// mpirun reads its own variables itself, and exports others with `-x`.
-    fn with_mpi(hosts: &Hosts, plan: &Plan, program: Vec<OsString>) -> Launch {
+    fn with_mpi(hosts: &Hosts, plan: &EnvironmentPlan, program: Vec<OsString>) -> Launch {
         let is_mpi = |name: &str| name.starts_with("OMPI_MCA_");
         let mut words: Vec<OsString> =
             vec!["mpirun".into(), "-np".into(), hosts.ranks().to_string().into()];
@@ -195,7 +195,7 @@ impl Launch {
 }
 
 /// Variables that are not already in the user's environment.
-fn own_variables(plan: &Plan) -> impl Iterator<Item = (String, String)> {
+fn own_variables(plan: &EnvironmentPlan) -> impl Iterator<Item = (String, String)> {
     let ours = plan.variables.iter().filter(|variable| !variable.is_users);
     ours.map(|variable| (variable.name.clone(), variable.value.clone()))
 }
