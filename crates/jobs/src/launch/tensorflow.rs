@@ -63,7 +63,7 @@ pub(super) fn plan(
         id: job.id.to_owned(),
         mode: transport.mode,
         method: "TensorFlow with TF_CONFIG".to_owned(),
-        head: None,
+        launcher: None,
         hosts,
         notes,
         explain: explain(),

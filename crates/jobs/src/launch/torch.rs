@@ -38,7 +38,7 @@ pub(super) fn plan(
             "torchrun of PyTorch {}",
             version.first().copied().unwrap_or("of unknown version")
         ),
-        head: None,
+        launcher: None,
         hosts,
         notes,
         explain: explain.unwrap_or_default(),

@@ -129,8 +129,8 @@ fn with_programs() -> Tools {
 }
 
 /// The command line of the local launcher.
-fn head(launch: &Launch) -> String {
-    launch.head.as_ref().expect("something runs here").command.join(" ")
+fn launcher_command(launch: &Launch) -> String {
+    launch.launcher.as_ref().expect("something runs here").command.join(" ")
 }
 
 /// A variable of a host's script.

@@ -87,7 +87,7 @@ fn plan(
     let job_hosts: Vec<_> = found.iter().map(ProbedHost::job_host).collect();
     let id = random_id()?;
     let ssh = match probe::agent(found) {
-        Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::head_folder(&id), job::AGENT)],
+        Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::launcher_folder(&id), job::AGENT)],
         None => probe::ssh(),
     };
     let job = Job {
