@@ -117,8 +117,8 @@ impl Planned<'_> {
         }
         if let Some(launcher) = &self.launch.launcher {
             supervisors.file(self.launch.hosts.len(), LAUNCHER_FILE, &launcher_script(launcher));
-            if let Some(agent) = probe::agent(self.found) {
-                supervisors.file(self.launch.hosts.len(), AGENT, &agent);
+            if let Some(ssh_replacement) = probe::ssh_replacement(self.found) {
+                supervisors.file(self.launch.hosts.len(), SSH_REPLACEMENT_FILE, &ssh_replacement);
             }
         }
         Ok(())
@@ -190,6 +190,6 @@ pub(super) fn launcher_folder(id: &str) -> String {
 /// The script of the launcher, in its directory.
 const LAUNCHER_FILE: &str = "head";
 /// The replacement of ssh, in the directory of the launcher.
-pub(super) const AGENT: &str = "agent";
+pub(super) const SSH_REPLACEMENT_FILE: &str = "agent";
 /// How long servers may take to end by themselves.
 const SERVER_GRACE: Duration = Duration::from_secs(3);
