@@ -10,7 +10,7 @@ pub struct ApplyOutcome {
     pub changes: Vec<u64>,
     /// Number of steps whose target was in the wanted state.
     pub unchanged: usize,
-    /// Targets that only a running machine has, left out in a tree.
+    /// Targets that only a running machine has, left out in a folder.
     pub left_out: Vec<String>,
 }
 

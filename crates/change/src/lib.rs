@@ -45,7 +45,7 @@ pub use diff::{before_and_after, diff};
 pub use error::Error;
 pub use journal::Journal;
 pub use machine::Machine;
-pub use packages::Packager;
+pub use packages::PackageManager;
 pub use plan::{Advice, Plan, Step, StepStatus};
 pub use reader::Reader;
 pub use record::{ChangeStatus, Entry, History, PlannedChange};

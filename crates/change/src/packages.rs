@@ -15,20 +15,20 @@ use super::{Change, Error, State, Target};
 /// The package manager of a system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Packager {
+pub enum PackageManager {
     /// Debian's family: apt-get over dpkg.
     Apt,
     /// Red Hat's family: dnf over rpm.
     Dnf,
 }
 
-impl Packager {
+impl PackageManager {
     /// The command that installs packages, for people.
     pub fn install(self, names: &[String]) -> String {
         let names = names.join(" ");
         match self {
-            Packager::Apt => format!("apt-get install {names}"),
-            Packager::Dnf => format!("dnf install {names}"),
+            PackageManager::Apt => format!("apt-get install {names}"),
+            PackageManager::Dnf => format!("dnf install {names}"),
         }
     }
 
@@ -36,17 +36,17 @@ impl Packager {
     /// not to install them: an unknown name, or a package that would be replaced or removed.
     pub fn change(self, names: &[String]) -> Result<Change, Error> {
         let mut all = names.to_vec();
-        if self == Packager::Apt {
+        if self == PackageManager::Apt {
             let missing = missing(self, names)?;
             let installed = simulate_install(&missing)?;
             all.extend(installed.into_iter().filter(|name| !names.contains(name)));
         }
-        Ok(Packager::change_of(self, names, all))
+        Ok(PackageManager::change_of(self, names, all))
     }
 
-    /// The same for a tree, without the dependencies.
-    pub fn change_for_tree(self, names: &[String]) -> Change {
-        Packager::change_of(self, names, names.to_vec())
+    /// The same for a folder or a snapshot, without the dependencies.
+    pub fn change_without_dependencies(self, names: &[String]) -> Change {
+        PackageManager::change_of(self, names, names.to_vec())
     }
 
     fn change_of(self, asked: &[String], names: Vec<String>) -> Change {
@@ -56,14 +56,14 @@ impl Packager {
 }
 
 /// Which of them are installed.
-pub(super) fn read(by: Packager, names: &[String]) -> Result<State, Error> {
+pub(super) fn read(by: PackageManager, names: &[String]) -> Result<State, Error> {
     let words: Vec<&str> = names.iter().map(String::as_str).collect();
     let output = match by {
-        Packager::Apt => {
+        PackageManager::Apt => {
             let format = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
             output("dpkg-query", &[&format[..], &words].concat())?
         }
-        Packager::Dnf => output("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?,
+        PackageManager::Dnf => output("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?,
     };
     let state = |name: &String| Some(state(&output.stdout, name).to_owned());
     Ok(State::Values(names.iter().map(state).collect()))
@@ -71,7 +71,7 @@ pub(super) fn read(by: Packager, names: &[String]) -> Result<State, Error> {
 
 /// Installs and removes packages. The first `asked` of the names are requested, the others are their dependencies.
 pub(super) fn set(
-    by: Packager,
+    by: PackageManager,
     names: &[String],
     asked: usize,
     wanted: &[Option<String>],
@@ -91,22 +91,22 @@ pub(super) fn set(
     remove(by, &other(NOT_INSTALLED), "purge")
 }
 
-fn install(by: Packager, names: &[&str]) -> Result<(), Error> {
+fn install(by: PackageManager, names: &[&str]) -> Result<(), Error> {
     if names.is_empty() {
         return Ok(());
     }
     let (program, arguments) = match by {
-        Packager::Apt => ("apt-get", INSTALL_APT),
-        Packager::Dnf => ("dnf", INSTALL_DNF),
+        PackageManager::Apt => ("apt-get", INSTALL_APT),
+        PackageManager::Dnf => ("dnf", INSTALL_DNF),
     };
     run_within(TIMEOUT, program, &[arguments, names].concat())
 }
 
-fn remove(by: Packager, names: &[&str], how: &str) -> Result<(), Error> {
+fn remove(by: PackageManager, names: &[&str], how: &str) -> Result<(), Error> {
     if names.is_empty() {
         return Ok(());
     }
-    if by == Packager::Dnf {
+    if by == PackageManager::Dnf {
         // Not with dnf: rpm removes only these, or fails if others need them.
         return run_within(TIMEOUT, "rpm", &[&["-e"][..], names].concat());
     }
@@ -129,7 +129,7 @@ fn remove(by: Packager, names: &[&str], how: &str) -> Result<(), Error> {
     run_within(TIMEOUT, "apt-get", &[&["--yes", LOCK[0], LOCK[1], how][..], names].concat())
 }
 
-fn missing(by: Packager, names: &[String]) -> Result<Vec<String>, Error> {
+fn missing(by: PackageManager, names: &[String]) -> Result<Vec<String>, Error> {
     let State::Values(now) = read(by, names)? else { return Ok(Vec::new()) };
     let missing = names.iter().zip(now).filter(|(_, now)| now.as_deref() != Some(INSTALLED));
     Ok(missing.map(|(name, _)| name.clone()).collect())

@@ -1,6 +1,6 @@
 //! Resolves a path of a machine from its root, and never out of it.
 //!
-//! Links are read here, not by the kernel: `/etc -> /` in a tree means the tree's own root.
+//! Links are read here, not by the kernel: `/etc -> /` in a folder means the folder itself.
 
 use std::os::fd::OwnedFd;
 

@@ -44,7 +44,7 @@ pub enum StepStatus {
     AlreadySet,
     /// It would be changed from this state.
     ChangeFrom(State),
-    /// Only a running machine has the target, and this is a tree.
+    /// Only a running machine has the target, and this is a folder or a snapshot.
     NeedsRunningMachine,
     /// It cannot be read, and so could not be reverted.
     Unreadable(Error),

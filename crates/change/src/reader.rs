@@ -9,7 +9,7 @@ use super::{Error, Machine, State, Target};
 pub struct Reader<'m> {
     /// For values, and for answers of drivers.
     pub(super) tree: Tree,
-    /// For files: a tree may leave out secrets in them. `None`: files are read from the snapshot.
+    /// For files: the tree leaves out secrets in them. `None`: files are read from the snapshot.
     pub(super) machine: Option<&'m Machine>,
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
 use super::{
-    Content, Error, Machine, Packager, Reader, State, export, line, mount, netdev, nfsd, packages,
+    Content, Error, Machine, PackageManager, Reader, State, export, line, mount, netdev, nfsd, packages,
     program, read_request,
 };
 
@@ -79,7 +79,7 @@ pub enum Target {
     /// Which packages are installed.
     Packages {
         /// The package manager.
-        by: Packager,
+        by: PackageManager,
         /// The requested packages, then their dependencies.
         names: Vec<String>,
         /// Number of requested packages.
@@ -244,7 +244,7 @@ impl Target {
         matches!(self, Target::File { .. } | Target::Line { .. } | Target::Packages { .. })
     }
 
-    /// Whether only the running machine has it, and no tree.
+    /// Whether only the running machine has it, and no folder or snapshot.
     pub fn needs_running_machine(&self) -> bool {
         match self {
             Target::Module { .. } | Target::Rings { .. } | Target::Coalescing { .. } => true,
@@ -343,9 +343,9 @@ fn read_snapshot_file(tree: &Tree, path: &str) -> Result<State, Error> {
         Reading::Absent => return Ok(State::Absent),
         seen => Content::from_bytes(value(path, seen)?),
     };
-    let node = tree.node(path).into_value();
-    let mode = node.map(|node| node.mode & 0o7777);
-    Ok(State::File { content, mode, owner: node.map(|node| (node.uid, node.gid)) })
+    let metadata = tree.metadata(path).into_value();
+    let mode = metadata.map(|metadata| metadata.mode & 0o7777);
+    Ok(State::File { content, mode, owner: metadata.map(|metadata| (metadata.uid, metadata.gid)) })
 }
 
 fn value<T>(path: &str, seen: Reading<T>) -> Result<T, Error> {

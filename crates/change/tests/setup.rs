@@ -4,7 +4,7 @@
 mod nic;
 
 use change::setup::{self, IpoibMode, Purpose, Refusal, SetupRequest};
-use change::{Packager, Plan, State, Target};
+use change::{PackageManager, Plan, State, Target};
 use node::Node;
 use serde_json::{Value, json};
 
@@ -70,7 +70,7 @@ fn text(plan: &Plan, path: &str) -> String {
     }
 }
 
-fn packages(plan: &Plan) -> (Packager, Vec<String>) {
+fn packages(plan: &Plan) -> (PackageManager, Vec<String>) {
     let packages = plan.steps.iter().find_map(|step| match &step.change.target {
         Target::Packages { by, names, .. } => Some((*by, names.clone())),
         _ => None,
@@ -106,13 +106,13 @@ fn a_roce_port_without_an_address_is_advised_to_get_one() {
 fn each_family_has_its_own_package_names() {
     let plan = planned(&debian(), &SetupRequest::of(Purpose::Mpi)).expect("a plan");
     let (by, names) = packages(&plan);
-    assert_eq!(by, Packager::Apt);
+    assert_eq!(by, PackageManager::Apt);
     for name in ["rdma-core", "ibverbs-providers", "perftest", "openmpi-bin", "ucx-utils"] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }
     let (by, names) =
         packages(&planned(&rocky(), &SetupRequest::of(Purpose::Mpi)).expect("a plan"));
-    assert_eq!(by, Packager::Dnf);
+    assert_eq!(by, PackageManager::Dnf);
     for name in ["rdma-core", "libibverbs-utils", "perftest", "openmpi", "ucx"] {
         assert!(names.iter().any(|known| known == name), "{name}: {names:?}");
     }

@@ -164,7 +164,7 @@ impl ClientHandler {
         let settings = self.settings.clone();
         let (credentials, to, plan) =
             ((settings.relay_credentials)(identity), to.to_owned(), plan.clone());
-        let asked = move || onward(&settings, &credentials, &to, plan, choose);
+        let asked = move || relay_measurement(&settings, &credentials, &to, plan, choose);
         let thread = std::thread::Builder::new().name("bench-relay".to_owned()).spawn(asked);
         let thread = thread.map_err(|error| {
             Error::refused(format!("start a thread for a measurement: {error}; raise `ulimit -u`"))
@@ -235,8 +235,8 @@ fn run(control: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Messa
     Ok(Message::Totals { received, cpu_seconds, verified, counters: BTreeMap::new(), latency })
 }
 
-/// Measures as a client.
-fn onward(
+/// Measures as a client of the third end, for a client of this one.
+fn relay_measurement(
     settings: &ServerSettings,
     credentials: &Credentials,
     to: &str,

@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::{Address, Function, Node, Tree, pci, product};
 
-/// A GPU in sysfs; values from NVML are in the answers.
+/// A GPU in sysfs; values from NVML are in the tree's [`QueryResults`](crate::QueryResults).
 #[derive(Debug, Clone, Serialize)]
 pub struct Gpu {
     /// Its number in PCI order, which NCCL and NVML use too.

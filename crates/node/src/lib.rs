@@ -2,7 +2,7 @@
 //! with them.
 //!
 //! Everything is read once from a [`Tree`]: this machine, a folder with its files, or a
-//! snapshot. Facts that are in no file (netlink, ioctl and NVML answers) are in the tree's [`QueryResults`].
+//! snapshot. Facts that are in no file (netlink, ioctl and NVML) are in the tree's [`QueryResults`].
 //! Nothing is evaluated here: that is the doctor's task. What could not be read is a value too
 //! ([`Reading`]), and one faulty device never affects the others.
 //!
@@ -55,4 +55,4 @@ pub use rate::{LaneSpeed, Rate};
 pub use reading::Reading;
 pub use status::PortStatus;
 pub use system::{CharDevice, GpuDirect, Iommu, Module};
-pub use tree::{About, FileNode, SnapshotError, Tree};
+pub use tree::{About, FileMetadata, SnapshotError, Tree};

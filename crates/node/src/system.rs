@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{FileNode, Reading, Tree};
+use crate::{FileMetadata, Reading, Tree};
 
 /// A kernel module that is relevant for the fabric.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -21,7 +21,7 @@ pub struct CharDevice {
     /// `/dev/infiniband/uverbs0`.
     pub path: String,
     /// Its permissions and numbers.
-    pub node: Reading<FileNode>,
+    pub node: Reading<FileMetadata>,
 }
 
 /// The IOMMU.
@@ -72,7 +72,7 @@ pub(crate) fn read_char_devices(tree: &Tree) -> Vec<CharDevice> {
     });
     let paths = of_infiniband.map(|name| format!("/dev/infiniband/{name}"));
     let paths = paths.chain(of_gpus.map(|name| format!("/dev/{name}")));
-    paths.map(|path| CharDevice { node: tree.node(&path), path }).collect()
+    paths.map(|path| CharDevice { node: tree.metadata(&path), path }).collect()
 }
 
 /// How NICs can access GPU memory.

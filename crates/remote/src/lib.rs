@@ -4,7 +4,7 @@
 //! Start at [`Shell`], which runs commands on a host. [`run_script()`] runs a script and returns its answer, [`wirelane()`] runs this program
 //! and copies it to hosts that do not have it, [`snapshot()`] takes a snapshot of a host, [`in_parallel()`] works on many
 //! hosts, [`HostAnswer`] is the answer of this program on each, a [`Supervisor`] keeps a job running on one host.
-//! Arguments in scripts are quoted by [`jobs::job::shell_word`]. Every wait has a limit.
+//! Arguments in scripts are quoted by [`jobs::environment::shell_word`]. Every wait has a limit.
 //!
 //! It prints nothing and knows no exit codes: callers pass a function for progress, and get an [`Error`].
 

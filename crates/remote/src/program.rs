@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use jobs::job::shell_word;
+use jobs::environment::shell_word;
 
 use super::command::{Answer, Limits, run_script};
 use super::error::Error;

@@ -101,7 +101,7 @@ impl Shell {
 
     /// A script that replaces ssh for launchers that connect to hosts themselves, called with a host and a command. `None` if ssh
     /// can be used.
-    pub fn agent(&self) -> Option<String> {
+    pub fn ssh_replacement(&self) -> Option<String> {
         let Runner::Srun(job) = &self.runner else { return None };
         let options = SRUN.join(" ");
         Some(format!(
@@ -158,9 +158,9 @@ mod tests {
         let inside = line(&on("gpu002").command(&["ServerAliveInterval=5"], "true"));
         assert!(inside.starts_with("srun --overlap"), "{inside}");
         assert!(inside.ends_with("--jobid=17 --nodelist=gpu002 sh -c true"), "{inside}");
-        assert_eq!((on("gpu003").program(), on("gpu003").agent()), ("ssh", None));
-        let agent = on("gpu002").agent().expect("a script");
-        assert!(agent.ends_with("--jobid=17 --nodelist=\"$host\" sh -c \"$*\"\n"), "{agent}");
+        assert_eq!((on("gpu003").program(), on("gpu003").ssh_replacement()), ("ssh", None));
+        let ssh_replacement = on("gpu002").ssh_replacement().expect("a script");
+        assert!(ssh_replacement.ends_with("--jobid=17 --nodelist=\"$host\" sh -c \"$*\"\n"), "{ssh_replacement}");
         assert_eq!(on("localhost").program(), "sh");
     }
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 
-use jobs::job::shell_word;
+use jobs::environment::shell_word;
 use jobs::traffic::CounterSample;
 
 use super::error::Error;

@@ -35,7 +35,7 @@ pub struct Route {
     pub from: IpAddr,
 }
 
-/// Plans the steps. `route` is `None` for a tree.
+/// Plans the steps. `route` is `None` for a folder or a snapshot.
 pub fn plan(
     node: &Node,
     tree: &Tree,
@@ -196,7 +196,7 @@ mod tests {
         let error =
             mounting().is_free(std::slice::from_ref(&by_name), Some(route)).expect_err("shared");
         assert!(error.to_string().contains("choose version 4.1"), "{error}");
-        assert!(mounting().is_free(&[by_name], None).is_ok(), "no address is known in a tree");
+        assert!(mounting().is_free(&[by_name], None).is_ok(), "no address is known in a snapshot");
         let old = mount("/home", "10.0.0.1:/home", "nfs4", "vers=4.1,proto=tcp");
         assert!(mounting().is_free(&[old], None).is_ok(), "another version has its own");
     }

@@ -46,7 +46,7 @@ impl ExportRequest {
     /// The mount that contains the folder, where it is known.
     fn mount_of<'m>(&self, tree: &Tree, mounts: &'m [Mount]) -> Result<Option<&'m Mount>, Refusal> {
         let dir = &self.dir;
-        match tree.node(dir) {
+        match tree.metadata(dir) {
             Reading::Value(node) if node.mode & TYPE_MASK == FOLDER => {}
             Reading::Value(_) => return Err(Refusal(format!("{dir} is not a folder"))),
             _ => return Err(Refusal(format!("there is no folder {dir}: create it first"))),
@@ -169,8 +169,8 @@ impl ExportRequest {
 
     /// With root squashed, users that write need their own permissions.
     fn advise_of_rights(&self, tree: &Tree, plan: &mut Plan) {
-        let Some(node) = tree.node(&self.dir).into_value() else { return };
-        if !self.trust_root && !self.read_only && node.uid == 0 && node.mode & 0o002 == 0 {
+        let Some(metadata) = tree.metadata(&self.dir).into_value() else { return };
+        if !self.trust_root && !self.read_only && metadata.uid == 0 && metadata.mode & 0o002 == 0 {
             let why = format!(
                 "root of a client is nobody here, and {} belongs to root: give it to the user that writes there",
                 self.dir
@@ -210,7 +210,7 @@ fn advise_of_root(mounts: &[Mount], plan: &mut Plan) {
     }
 }
 
-/// Without an address, clients cannot connect; in a tree addresses are not known.
+/// Without an address, clients cannot connect; in a folder or a snapshot addresses are not known.
 fn has_address(node: &Node, tree: &Tree, ports: &[(&Device, &Port)]) -> Result<(), Refusal> {
     let known = tree.query_results().interfaces().is_some();
     let any = ports.iter().any(|(_, port)| !requirements::addresses(node, port).is_empty());

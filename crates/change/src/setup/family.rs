@@ -4,7 +4,7 @@ use node::{Reading, Tree};
 use serde::Serialize;
 
 use super::Refusal;
-use crate::Packager;
+use crate::PackageManager;
 
 /// A family of distributions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -37,10 +37,10 @@ impl Family {
     }
 
     /// Its package manager.
-    pub(super) fn packager(self) -> Packager {
+    pub(super) fn package_manager(self) -> PackageManager {
         match self {
-            Family::Debian => Packager::Apt,
-            Family::RedHat => Packager::Dnf,
+            Family::Debian => PackageManager::Apt,
+            Family::RedHat => PackageManager::Dnf,
         }
     }
 }

@@ -22,7 +22,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
                 );
             }
         }
-        // A tree, or a user who may not read the rules.
+        // A folder or a snapshot, or a user who may not read the rules.
         _ if service(context.tree) == FirewallService::Tables => return Ok(()),
         _ => {}
     }

@@ -10,14 +10,14 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         plan.advise(
             "packages",
             CONTAINER,
-            vec![context.family.packager().install(&names(context))],
+            vec![context.family.package_manager().install(&names(context))],
         );
         return Ok(());
     }
-    let (names, packager) = (names(context), context.family.packager());
+    let (names, package_manager) = (names(context), context.family.package_manager());
     let change = match context.tree.is_live() {
-        true => packager.change(&names),
-        false => Ok(packager.change_for_tree(&names)),
+        true => package_manager.change(&names),
+        false => Ok(package_manager.change_without_dependencies(&names)),
     };
     // Not tested on a machine of Red Hat's family.
     let tested_on_hardware = context.family == Family::Debian;
@@ -25,7 +25,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         Ok(change) => {
             plan.step("packages", why(context.request.purpose), change, tested_on_hardware)
         }
-        Err(error) => plan.advise("packages", error.to_string(), vec![packager.install(&names)]),
+        Err(error) => plan.advise("packages", error.to_string(), vec![package_manager.install(&names)]),
     }
     Ok(())
 }

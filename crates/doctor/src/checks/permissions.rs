@@ -1,6 +1,6 @@
 //! Whether this user may open the device nodes.
 
-use node::{Device, FileNode, Reading};
+use node::{Device, FileMetadata, Reading};
 
 use crate::expected::device_nodes::may_open;
 use crate::{Check, CheckInput, Evidence, Finding};
@@ -28,7 +28,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
     let path = format!("/dev/infiniband/{}", device.uverbs.as_deref()?);
-    let node = input.tree.node(&path);
+    let node = input.tree.metadata(&path);
     let Reading::Value(node) = node else { return Some(missing_node(input, device, &path, &node)) };
     let evidence = Evidence::new(&*path, permissions(&node));
     Some(match may_open(&input.node.process, &node) {
@@ -53,7 +53,7 @@ fn missing_node(
     input: &CheckInput<'_>,
     device: &Device,
     path: &str,
-    node: &Reading<FileNode>,
+    node: &Reading<FileMetadata>,
 ) -> Finding {
     let evidence = Evidence::new(path, node.why_not().unwrap_or_default());
     let in_container = input.node.host.container.is_some();
@@ -99,6 +99,6 @@ fn nodes_without_device(input: &CheckInput<'_>) -> Vec<Finding> {
         .collect()
 }
 
-fn permissions(node: &FileNode) -> String {
+fn permissions(node: &FileMetadata) -> String {
     format!("mode {:04o}, user {}, group {}", node.mode & 0o7777, node.uid, node.gid)
 }

@@ -1,9 +1,9 @@
 //! Device nodes in /dev/infiniband: programs must be able to read and write them.
 
-use node::{FileNode, Process};
+use node::{FileMetadata, Process};
 
 /// Whether a process may read and write a device node; `None`: its user is not known.
-pub fn may_open(process: &Process, file: &FileNode) -> Option<bool> {
+pub fn may_open(process: &Process, file: &FileMetadata) -> Option<bool> {
     let uid = process.uid?;
     let overrides =
         process.capabilities.is_some_and(|held| held.effective >> DAC_OVERRIDE & 1 == 1);

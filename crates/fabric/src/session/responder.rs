@@ -52,12 +52,12 @@ pub(super) enum HandshakeStep {
     /// More bytes are needed.
     More,
     Open(Box<HandshakeResult>),
-    Refused(Rejection),
+    Refused(HandshakeRefusal),
 }
 
 /// Why an initiator is refused.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Rejection {
+pub(super) struct HandshakeRefusal {
     pub(super) reason: Reason,
     /// The code of the listener's check.
     pub(super) code: Option<&'static str>,
@@ -93,28 +93,28 @@ impl Responder {
         match step {
             Ok(None) => HandshakeStep::More,
             Ok(Some(opened)) => HandshakeStep::Open(opened),
-            Err(rejection) => {
-                self.refuse(&rejection, out);
-                HandshakeStep::Refused(rejection)
+            Err(refusal) => {
+                self.refuse(&refusal, out);
+                HandshakeStep::Refused(refusal)
             }
         }
     }
 
     /// Appends a refusal, in the form that the initiator expects at this stage.
-    pub(super) fn refuse(&mut self, rejection: &Rejection, out: &mut Vec<u8>) {
+    pub(super) fn refuse(&mut self, refusal: &HandshakeRefusal, out: &mut Vec<u8>) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Preface(_) => {
-                out.extend(Answer::refuse(rejection.reason, &rejection.text).to_bytes())
+                out.extend(Answer::refuse(refusal.reason, &refusal.text).to_bytes())
             }
-            Stage::Hello(mut pending) => pending.framing.seal(&rejection.to_message(), out),
+            Stage::Hello(mut pending) => pending.framing.seal(&refusal.to_message(), out),
             Stage::Done => {}
         }
     }
 
-    fn check_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), Rejection> {
+    fn check_preface(&mut self, now: Instant, out: &mut Vec<u8>) -> Result<(), HandshakeRefusal> {
         let Stage::Preface(received) = &self.stage else { return Ok(()) };
         if !received.iter().zip(MAGIC).all(|(theirs, ours)| theirs == ours) {
-            return Err(Rejection::new(
+            return Err(HandshakeRefusal::new(
                 Reason::UnknownProtocol,
                 "this listener accepts only the Wirelane protocol",
             ));
@@ -128,7 +128,7 @@ impl Responder {
         if preface == Preface::Plain && self.context.config.require_authentication {
             let text = "authentication required: configure the key of this peer, or let it accept \
             anonymous clients";
-            return Err(Rejection::new(Reason::Unauthenticated, text));
+            return Err(HandshakeRefusal::new(Reason::Unauthenticated, text));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
             return Ok(());
@@ -157,26 +157,26 @@ impl Responder {
         chosen: u8,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<PendingInitiator, Rejection> {
+    ) -> Result<PendingInitiator, HandshakeRefusal> {
         let keyring = &self.context.config.keyring;
         let found = keyring.find(&id, now);
         let secret = found.as_ref().map_or(&self.context.decoy, |found| &found.secret);
-        let mut noise = responder(secret, head).map_err(|_| Rejection::failed())?;
+        let mut noise = responder(secret, head).map_err(|_| HandshakeRefusal::failed())?;
         let opened = noise.read_message(first, &mut [0; TAG_BYTES]);
         let (Ok(_), Some(FoundSecret { identity, single_use, revocations, .. })) = (opened, found)
         else {
-            return Err(Rejection::wrong_key());
+            return Err(HandshakeRefusal::wrong_key());
         };
         let ephemeral: &[u8; EPHEMERAL_BYTES] =
-            first.first_chunk().ok_or_else(Rejection::failed)?;
+            first.first_chunk().ok_or_else(HandshakeRefusal::failed)?;
         if !keyring.remember_ephemeral(*ephemeral) {
             let text = "replayed handshake: it was recorded, or a proxy repeats it";
-            return Err(Rejection::new(Reason::Replayed, text));
+            return Err(HandshakeRefusal::new(Reason::Replayed, text));
         }
         let mut answer = Answer::accept(chosen, vec![0; EPHEMERAL_BYTES + 4 + TAG_BYTES]);
         let summary = answer.summary();
-        noise.write_message(&summary, &mut answer.body).map_err(|_| Rejection::failed())?;
-        let cipher = noise.into_transport_mode().map_err(|_| Rejection::failed())?;
+        noise.write_message(&summary, &mut answer.body).map_err(|_| HandshakeRefusal::failed())?;
+        let cipher = noise.into_transport_mode().map_err(|_| HandshakeRefusal::failed())?;
         out.extend(answer.to_bytes());
         let framing = Framing::new(Some(cipher), self.context.config.max_hello);
         Ok(PendingInitiator { framing, identity, revocations, ticket: single_use.then_some(id) })
@@ -186,7 +186,7 @@ impl Responder {
         &mut self,
         now: Instant,
         out: &mut Vec<u8>,
-    ) -> Result<Option<Box<HandshakeResult>>, Rejection> {
+    ) -> Result<Option<Box<HandshakeResult>>, HandshakeRefusal> {
         let Stage::Hello(pending) = &mut self.stage else { return Ok(None) };
         let Some(hello) = pending.framing.next()? else { return Ok(None) };
         let config = &self.context.config;
@@ -197,11 +197,11 @@ impl Responder {
                     "the limit of {max_sessions} clients is reached: try later, or raise it \
                 (`wirelane serve --max-clients N`)"
                 );
-                Rejection::new(Reason::TooManySessions, text)
+                HandshakeRefusal::new(Reason::TooManySessions, text)
             })?;
         // Only now the initiator has proved that it has the secret: a replay of its first message cannot.
         if pending.ticket.is_some_and(|id| !config.keyring.use_ticket(&id, now)) {
-            return Err(Rejection::wrong_key());
+            return Err(HandshakeRefusal::wrong_key());
         }
         let initiator = InitiatorInfo { address: self.address, identity: pending.identity.clone() };
         let ours = (config.check)(&initiator, &hello).and_then(check_length)?;
@@ -221,10 +221,10 @@ impl Responder {
     }
 }
 
-fn choose(theirs: Versions) -> Result<u8, Rejection> {
+fn choose(theirs: Versions) -> Result<u8, HandshakeRefusal> {
     let ours = Versions::OURS;
     if theirs.lowest > theirs.highest {
-        return Err(Rejection::new(
+        return Err(HandshakeRefusal::new(
             Reason::ProtocolError,
             "the lowest version is above the highest",
         ));
@@ -233,7 +233,7 @@ fn choose(theirs: Versions) -> Result<u8, Rejection> {
         let text = format!(
             "this peer supports protocol versions {ours}, the client {theirs}: update the older end"
         );
-        Rejection::new(Reason::WrongVersion, text)
+        HandshakeRefusal::new(Reason::WrongVersion, text)
     })
 }
 
@@ -246,21 +246,21 @@ fn check_length(hello: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     Err(Refusal { code: "hello_too_long", text })
 }
 
-impl Rejection {
+impl HandshakeRefusal {
     pub(super) fn new(reason: Reason, text: impl Into<String>) -> Self {
-        Rejection { reason, code: None, text: text.into() }
+        HandshakeRefusal { reason, code: None, text: text.into() }
     }
 
     /// The same text for an unknown key and a wrong secret, so that neither is revealed.
     fn wrong_key() -> Self {
         let text = "unknown key or ticket, or a ticket that was used or has expired: check that both ends \
         have the same key";
-        Rejection::new(Reason::WrongKey, text)
+        HandshakeRefusal::new(Reason::WrongKey, text)
     }
 
     /// The system returns no random numbers: nothing else can fail there.
     fn failed() -> Self {
-        Rejection::new(Reason::ProtocolError, "the handshake failed")
+        HandshakeRefusal::new(Reason::ProtocolError, "the handshake failed")
     }
 
     /// The refusal of a hello: reason, the check's code, and a text.
@@ -272,36 +272,36 @@ impl Rejection {
     }
 }
 
-impl From<FramingError> for Rejection {
+impl From<FramingError> for HandshakeRefusal {
     fn from(error: FramingError) -> Self {
         match error {
             FramingError::Oversized { .. } => {
-                Rejection::new(Reason::Oversized, format!("invalid hello: {error}"))
+                HandshakeRefusal::new(Reason::Oversized, format!("invalid hello: {error}"))
             }
-            FramingError::Undecipherable => Rejection::wrong_key(),
+            FramingError::Undecipherable => HandshakeRefusal::wrong_key(),
             FramingError::ProtocolError(_) => {
-                Rejection::new(Reason::ProtocolError, format!("invalid hello: {error}"))
+                HandshakeRefusal::new(Reason::ProtocolError, format!("invalid hello: {error}"))
             }
         }
     }
 }
 
-impl From<BadPreface> for Rejection {
+impl From<BadPreface> for HandshakeRefusal {
     fn from(bad: BadPreface) -> Self {
         match bad {
             BadPreface::Oversized => {
-                Rejection::new(Reason::Oversized, "the preface is longer than version 1 allows")
+                HandshakeRefusal::new(Reason::Oversized, "the preface is longer than version 1 allows")
             }
             BadPreface::ProtocolError => {
-                Rejection::new(Reason::ProtocolError, "the preface is not valid for version 1")
+                HandshakeRefusal::new(Reason::ProtocolError, "the preface is not valid for version 1")
             }
         }
     }
 }
 
-impl From<Refusal> for Rejection {
+impl From<Refusal> for HandshakeRefusal {
     fn from(refusal: Refusal) -> Self {
-        Rejection { reason: Reason::Refused, code: Some(refusal.code), text: refusal.text }
+        HandshakeRefusal { reason: Reason::Refused, code: Some(refusal.code), text: refusal.text }
     }
 }
 

@@ -8,7 +8,7 @@ use super::planned_launch::{HostLaunch, Launch, LocalLauncher, Refusal};
 use super::ranks;
 use super::tag::Tag;
 use super::tools::Tools;
-use crate::job::shell_word;
+use crate::environment::shell_word;
 
 pub(super) fn plan(
     job: &Job,
@@ -28,14 +28,14 @@ pub(super) fn plan(
     let hosts = ranks::on_hosts(job, job_hosts, transport, |_, job_host| {
         (job.command.to_vec(), gloo(job_host))
     });
-    let arguments = head(horovodrun, job_hosts, &hosts);
+    let arguments = launcher_arguments(horovodrun, job_hosts, &hosts);
     let mut notes = vec![LEGACY.to_owned()];
     notes.extend(ranks::notes(job_hosts, transport));
     Ok(Launch {
         id: job.id.to_owned(),
         mode: transport.mode,
         method: "Horovod with gloo and NCCL".to_owned(),
-        head: Some(LocalLauncher {
+        launcher: Some(LocalLauncher {
             command: arguments.words,
             environment: vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())],
             tag: Tag::Colon,
@@ -46,7 +46,7 @@ pub(super) fn plan(
     })
 }
 
-fn head(horovodrun: String, job_hosts: &[JobHost], hosts: &[HostLaunch]) -> Arguments {
+fn launcher_arguments(horovodrun: String, job_hosts: &[JobHost], hosts: &[HostLaunch]) -> Arguments {
     let ranks: u32 = hosts.iter().map(|host| host.slots).sum();
     let listed = job_hosts
         .iter()

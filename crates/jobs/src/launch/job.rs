@@ -1,6 +1,6 @@
 //! A requested job.
 
-use crate::job::{Mode, Version};
+use crate::environment::{Mode, Version};
 
 /// A job to be planned.
 #[derive(Debug)]

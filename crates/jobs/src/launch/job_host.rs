@@ -6,7 +6,7 @@ use node::{Node, Tree};
 
 use super::planned_launch::Refusal;
 use super::tools::Tools;
-use crate::job::Network;
+use crate::environment::Network;
 
 /// A host of the job: what the user gave and what was found on it.
 #[derive(Debug, Clone, Copy)]

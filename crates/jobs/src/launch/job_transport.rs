@@ -8,7 +8,7 @@ use node::{LinkLayer, Port};
 use super::job::Job;
 use super::job_host::JobHost;
 use super::planned_launch::Refusal;
-use crate::job::{self, Mode, Plan, Request, Verdict};
+use crate::environment::{self, Mode, EnvironmentPlan, Request, Verdict};
 
 /// The transport of a job, with each host's plan.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct JobTransport {
     /// The kind of fabric, if RDMA is used.
     pub(super) kind: Option<FabricKind>,
     /// One for each host, in their order.
-    pub(super) plans: Vec<Plan>,
+    pub(super) plans: Vec<EnvironmentPlan>,
     pub(super) notes: Vec<String>,
 }
 
@@ -98,7 +98,7 @@ fn with_fix(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<Plan>, Refusal> {
+fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<EnvironmentPlan>, Refusal> {
     let plan = |(at, job_host): (usize, &JobHost)| {
         let mut environment: BTreeMap<String, String> = job_host.tree.environment().clone();
         environment.extend(job.environment.iter().cloned());
@@ -109,7 +109,7 @@ fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<Plan>,
             peers_option: if job_hosts.len() > 1 { "`fabric` in a YAML --hostfile" } else { "" },
             nccl: job.nccl,
         };
-        job::plan(job_host.node, job_host.tree, &request).map_err(|refused| Refusal {
+        environment::plan(job_host.node, job_host.tree, &request).map_err(|refused| Refusal {
             host: Some(job_host.name.to_owned()),
             reason: format!("{}{}", refused.reason, dropped(&refused.devices)),
         })
@@ -124,7 +124,7 @@ fn peers(job_hosts: &[JobHost], this: usize) -> Vec<IpAddr> {
 }
 
 /// The dropped devices, for a message.
-fn dropped(devices: &[job::DeviceVerdict]) -> String {
+fn dropped(devices: &[environment::DeviceVerdict]) -> String {
     let listed: Vec<String> = devices
         .iter()
         .filter(|device| device.verdict == Verdict::Dropped)
@@ -137,14 +137,14 @@ fn dropped(devices: &[job::DeviceVerdict]) -> String {
     if listed.is_empty() { String::new() } else { format!(" ({})", listed.join("; ")) }
 }
 
-fn without_rdma(job_hosts: &[JobHost], plans: &[Plan]) -> Option<Refusal> {
+fn without_rdma(job_hosts: &[JobHost], plans: &[EnvironmentPlan]) -> Option<Refusal> {
     let (job_host, plan) = job_hosts.iter().zip(plans).find(|(_, plan)| plan.mode == Mode::Tcp)?;
     let reason = format!("no RDMA device can be used there{}", dropped(&plan.devices));
     Some(Refusal { host: Some(job_host.name.to_owned()), reason })
 }
 
 /// The first host that differs from the first one in the kind of port or address.
-fn mismatch(job_hosts: &[JobHost], plans: &[Plan]) -> Option<Refusal> {
+fn mismatch(job_hosts: &[JobHost], plans: &[EnvironmentPlan]) -> Option<Refusal> {
     let (first, rest) = job_hosts.split_first()?;
     let kind_of_first = kind(first, &plans[0]);
     for (job_host, plan) in rest.iter().zip(&plans[1..]) {
@@ -165,7 +165,7 @@ fn mismatch(job_hosts: &[JobHost], plans: &[Plan]) -> Option<Refusal> {
 }
 
 /// RoCE: family and version of the addresses must be the same on all hosts; an index need not be.
-fn gids_differ(one: &Plan, other: &Plan, first: &str) -> Option<String> {
+fn gids_differ(one: &EnvironmentPlan, other: &EnvironmentPlan, first: &str) -> Option<String> {
     let ((family, version), (other_family, other_version)) = (one.gids?, other.gids?);
     let (what, there, here) = match family == other_family {
         false => ("the address family of its GIDs is", other_family.to_owned(), family.to_owned()),
@@ -179,8 +179,8 @@ fn gids_differ(one: &Plan, other: &Plan, first: &str) -> Option<String> {
 }
 
 /// Notes on slower hosts: the job works, at the rate of the slowest.
-fn rates(job_hosts: &[JobHost], plans: &[Plan]) -> Vec<String> {
-    let total = |job_host: &JobHost, plan: &Plan| -> f64 {
+fn rates(job_hosts: &[JobHost], plans: &[EnvironmentPlan]) -> Vec<String> {
+    let total = |job_host: &JobHost, plan: &EnvironmentPlan| -> f64 {
         ports(job_host, plan)
             .filter_map(|(_, port)| port.rate.value())
             .map(|rate| rate.gbps())
@@ -203,7 +203,7 @@ fn rates(job_hosts: &[JobHost], plans: &[Plan]) -> Vec<String> {
 /// The ports that the job may use on a host.
 pub(super) fn ports<'s>(
     job_host: &'s JobHost,
-    plan: &'s Plan,
+    plan: &'s EnvironmentPlan,
 ) -> impl Iterator<Item = (&'s node::Device, &'s Port)> {
     let kept = plan.devices.iter().filter(|device| device.verdict == Verdict::Kept);
     kept.filter_map(|kept| {
@@ -214,7 +214,7 @@ pub(super) fn ports<'s>(
 }
 
 /// The kind of a plan's ports, which is the same for all.
-fn kind(job_host: &JobHost, plan: &Plan) -> Option<FabricKind> {
+fn kind(job_host: &JobHost, plan: &EnvironmentPlan) -> Option<FabricKind> {
     let (device, port) = ports(job_host, plan).next()?;
     let driver = device.driver.as_deref();
     Some(match port.link_layer.value()? {

@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::tag::Tag;
-use crate::job::{DeviceVerdict, Mode, shell_word};
+use crate::environment::{DeviceVerdict, Mode, shell_word};
 
 /// A planned launch, ready to be printed or run.
 #[derive(Debug, Serialize)]
@@ -17,7 +17,8 @@ pub struct Launch {
     /// The framework and its transport: `Open MPI 4.1.4 with UCX`.
     pub method: String,
     /// The program that runs on this machine and starts every rank; `None`: we start each host's `rank` script.
-    pub head: Option<LocalLauncher>,
+    #[serde(rename = "head")]
+    pub launcher: Option<LocalLauncher>,
     /// Every host, in the order of their ranks.
     pub hosts: Vec<HostLaunch>,
     /// Notes for the user.

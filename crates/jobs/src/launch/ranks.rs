@@ -4,7 +4,7 @@ use super::job::Job;
 use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{HostLaunch, Refusal};
-use crate::job::Setting;
+use crate::environment::Variable;
 
 /// Checks the job, and that every host has its program.
 pub(super) fn check(job: &Job, job_hosts: &[JobHost]) -> Result<(), Refusal> {
@@ -75,8 +75,8 @@ pub(super) fn on_host(
     own: Vec<(String, String)>,
 ) -> HostLaunch {
     let plan = &transport.plans[at];
-    let ours = plan.settings.iter().filter(|setting| is_for_script(setting));
-    let ours = ours.map(|setting| (setting.name.clone(), setting.value.clone()));
+    let ours = plan.variables.iter().filter(|variable| is_for_script(variable));
+    let ours = ours.map(|variable| (variable.name.clone(), variable.value.clone()));
     let mut environment = vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())];
     environment.extend(ours);
     environment.extend(own);
@@ -96,9 +96,9 @@ pub(super) fn on_host(
     }
 }
 
-/// Open MPI's settings are arguments of mpirun instead, depending on its version; other programs ignore them.
-fn is_for_script(setting: &Setting) -> bool {
-    !setting.is_users && !setting.name.starts_with("OMPI_")
+/// Open MPI's variables are arguments of mpirun instead, depending on its version; other programs ignore them.
+fn is_for_script(variable: &Variable) -> bool {
+    !variable.is_users && !variable.name.starts_with("OMPI_")
 }
 
 /// The notes of all hosts' plans; a note that all have is listed once.

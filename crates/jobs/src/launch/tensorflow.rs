@@ -7,7 +7,7 @@ use super::job_host::JobHost;
 use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Reason, Refusal};
 use super::ranks;
-use crate::job::Mode;
+use crate::environment::Mode;
 
 /// Which hosts have which tasks.
 #[derive(Debug, Clone, Copy)]
@@ -63,7 +63,7 @@ pub(super) fn plan(
         id: job.id.to_owned(),
         mode: transport.mode,
         method: "TensorFlow with TF_CONFIG".to_owned(),
-        head: None,
+        launcher: None,
         hosts,
         notes,
         explain: explain(),

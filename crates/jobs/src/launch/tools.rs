@@ -1,6 +1,6 @@
 //! The programs of a host and their versions: a shell script that prints them, and its parser.
 
-use crate::job::{Version, shell_word};
+use crate::environment::{Version, shell_word};
 
 /// The programs of a host.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

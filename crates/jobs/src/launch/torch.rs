@@ -7,7 +7,7 @@ use super::job_transport::JobTransport;
 use super::planned_launch::{Launch, Refusal};
 use super::ranks;
 use super::tools::Torch;
-use crate::job::Mode;
+use crate::environment::Mode;
 
 pub(super) fn plan(
     job: &Job,
@@ -38,7 +38,7 @@ pub(super) fn plan(
             "torchrun of PyTorch {}",
             version.first().copied().unwrap_or("of unknown version")
         ),
-        head: None,
+        launcher: None,
         hosts,
         notes,
         explain: explain.unwrap_or_default(),

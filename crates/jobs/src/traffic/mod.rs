@@ -16,7 +16,7 @@ mod scenarios;
 
 use serde::Serialize;
 
-use crate::job::Mode;
+use crate::environment::Mode;
 pub use amount::Amount;
 pub use counter_sample::CounterSample;
 pub use host::HostTraffic;

@@ -4,7 +4,7 @@ use node::{Node, Tree};
 use serde_json::{Value, json};
 
 use super::{CounterSample, HostSamples, ModeChoice, Traffic, job_traffic};
-use crate::job::Mode;
+use crate::environment::Mode;
 
 /// A host with these files only.
 fn host(files: Value) -> Node {

@@ -39,11 +39,11 @@ fn text(launch: &Launch) -> String {
         text +=
             &format!("\non {}, {} ranks, `{starter}`:\n{}", host.host, host.slots, host.script());
     }
-    if let Some(head) = &launch.head {
-        let words = head.command.iter().map(|word| jobs::job::shell_word(word));
+    if let Some(launcher) = &launch.launcher {
+        let words = launcher.command.iter().map(|word| jobs::environment::shell_word(word));
         text += &format!(
             "\nhere, with {:?}:\n{}\n\n",
-            head.environment,
+            launcher.environment,
             words.collect::<Vec<_>>().join(" ")
         );
     }

@@ -15,7 +15,7 @@ fn with_one_host_without_rdma_the_whole_job_uses_tcp() {
         "{:?}",
         launch.notes
     );
-    assert!(head(&launch).contains("--mca pml ob1 --mca btl self,vader,tcp"), "{}", head(&launch));
+    assert!(launcher_command(&launch).contains("--mca pml ob1 --mca btl self,vader,tcp"), "{}", launcher_command(&launch));
     assert_eq!(variable(&launch, 0, "NCCL_IB_DISABLE"), Some("1"));
 }
 
@@ -29,7 +29,7 @@ fn each_host_has_its_own_devices() {
     assert_eq!(variable(&launch, 0, "NCCL_IB_HCA"), Some("=mlx5_0:1"));
     assert_eq!(variable(&launch, 1, "NCCL_IB_HCA"), Some("=rocep24s0:1"));
     assert_eq!(variable(&launch, 0, "OMPI_MCA_pml"), None, "it is an argument of mpirun");
-    assert!(head(&launch).contains("opal_common_ucx_devices any"), "{}", head(&launch));
+    assert!(launcher_command(&launch).contains("opal_common_ucx_devices any"), "{}", launcher_command(&launch));
     assert_ne!(launch.hosts[0].folder, launch.hosts[1].folder);
 }
 
@@ -40,9 +40,9 @@ fn without_ucx_libfabric_is_used() {
     let launch = planned(Framework::Mpi, Mode::Rdma, &ofi, &machines).expect("a launch");
     let words = "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm";
     assert!(
-        head(&launch).contains(words) && !head(&launch).contains("openib"),
+        launcher_command(&launch).contains(words) && !launcher_command(&launch).contains("openib"),
         "{}",
-        head(&launch)
+        launcher_command(&launch)
     );
     assert_eq!(variable(&launch, 0, "FI_VERBS_DEVICE_NAME"), Some("mlx5_0"));
 }
@@ -51,10 +51,10 @@ fn without_ucx_libfabric_is_used() {
 fn efa_and_omni_path_have_their_own_transports() {
     let machines = pair("efa", "172.31.16.90", &five());
     let launch = planned(Framework::Mpi, Mode::Rdma, &five(), &machines).expect("a launch");
-    assert!(head(&launch).contains("mtl_ofi_provider_include efa"), "{}", head(&launch));
+    assert!(launcher_command(&launch).contains("mtl_ofi_provider_include efa"), "{}", launcher_command(&launch));
     let machines = pair("hfi1", "10.0.0.1", &debian());
     let launch = planned(Framework::Mpi, Mode::Rdma, &debian(), &machines).expect("a launch");
-    assert!(head(&launch).contains("--mca pml cm --mca mtl psm2"), "{}", head(&launch));
+    assert!(launcher_command(&launch).contains("--mca pml cm --mca mtl psm2"), "{}", launcher_command(&launch));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn hosts_without_a_common_network_get_their_own_interfaces() {
         Machine::new("b", "rxe", "192.168.122.40", &five()),
     ];
     let launch = planned(Framework::Mpi, Mode::Tcp, &five(), &machines).expect("a launch");
-    assert!(!head(&launch).contains("if_include") && head(&launch).contains("btl self,sm,tcp"));
+    assert!(!launcher_command(&launch).contains("if_include") && launcher_command(&launch).contains("btl self,sm,tcp"));
     assert_eq!(variable(&launch, 0, "OMPI_MCA_btl_tcp_if_include"), Some("eno1"));
     assert_eq!(variable(&launch, 1, "OMPI_MCA_btl_tcp_if_include"), Some("eth0"));
 }
@@ -75,7 +75,7 @@ fn an_mpi_in_an_unusual_folder_is_called_by_its_path() {
     tools.mpi.as_mut().expect("MPI").mpirun = "/opt/venv/bin/mpirun".to_owned();
     let machines = pair("rxe", "192.168.122.40", &tools);
     let launch = planned(Framework::Mpi, Mode::Tcp, &tools, &machines).expect("a launch");
-    assert!(head(&launch).starts_with("/opt/venv/bin/mpirun "));
+    assert!(launcher_command(&launch).starts_with("/opt/venv/bin/mpirun "));
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn ranks_belong_to_hosts_in_their_order() {
     let launch = planned(Framework::Mpi, Mode::Tcp, &debian(), &machines).expect("a launch");
     let host = |rank| launch.host_of(rank).map(|host| host.host.as_str());
     assert_eq!([host(0), host(2), host(3), host(5)], [Some("a"), Some("a"), Some("b"), None]);
-    let after = head(&launch);
+    let after = launcher_command(&launch);
     assert!(after.contains("-n 3 --host a:3") && after.contains(": -n 2 --host b:2"), "{after}");
 }
 
@@ -158,7 +158,7 @@ fn fewer_ranks_than_slots_fill_the_hosts_in_order() {
     assert!(why.starts_with("5 ranks: the hosts have 4 slots"), "{why}");
     let machines = pair("mlx5-roce", "10.1.4.23", &debian());
     let mpi = planned_ranks(Framework::Mpi, Mode::Auto, &debian(), &machines, Some(3));
-    let command = head(&mpi.expect("a launch"));
+    let command = launcher_command(&mpi.expect("a launch"));
     assert!(
         command.contains("-n 2 --host a:2 ") && command.contains("-n 1 --host b:1 "),
         "{command}"

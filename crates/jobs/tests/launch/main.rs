@@ -6,7 +6,7 @@ mod refused;
 
 use std::path::Path;
 
-use jobs::job::Mode;
+use jobs::environment::Mode;
 use jobs::launch::{Framework, Job, JobHost, Launch, Mpi, Refusal, Tools, Torch, plan};
 use node::{Node, Tree};
 
@@ -129,8 +129,8 @@ fn with_programs() -> Tools {
 }
 
 /// The command line of the local launcher.
-fn head(launch: &Launch) -> String {
-    launch.head.as_ref().expect("something runs here").command.join(" ")
+fn launcher_command(launch: &Launch) -> String {
+    launch.launcher.as_ref().expect("something runs here").command.join(" ")
 }
 
 /// A variable of a host's script.

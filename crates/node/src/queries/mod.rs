@@ -53,7 +53,7 @@ impl QueryResults {
         QueryResults { live: true, ..QueryResults::default() }
     }
 
-    /// Clears the answers, so that they are queried again; except those of NVML, which takes seconds to start
+    /// Clears the results, so that they are queried again; except those of NVML, which takes seconds to start
     /// ([`crate::watch::GpuWatch`] samples GPUs).
     pub(crate) fn clear(&mut self) {
         if self.live {
@@ -120,7 +120,7 @@ impl QueryResults {
 
 impl Serialize for QueryResults {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let document = AnswersDocument {
+        let document = QueryResultsDocument {
             rdma: self.rdma().cloned(),
             process_resources: self.process_resources().cloned(),
             interfaces: self.interfaces().cloned(),
@@ -136,7 +136,7 @@ impl Serialize for QueryResults {
 
 impl<'de> Deserialize<'de> for QueryResults {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let document = AnswersDocument::deserialize(deserializer)?;
+        let document = QueryResultsDocument::deserialize(deserializer)?;
         Ok(QueryResults {
             live: false,
             rdma: document.rdma.into(),
@@ -180,10 +180,10 @@ pub(crate) fn fuzz_texts(bytes: &[u8]) {
     }
 }
 
-/// The answers in a snapshot.
+/// The results in a snapshot.
 #[derive(Default, Serialize, Deserialize)]
 #[serde(default)]
-struct AnswersDocument {
+struct QueryResultsDocument {
     rdma: Option<RdmaSystem>,
     process_resources: Option<ProcessResourcesList>,
     interfaces: Option<Vec<Interface>>,
@@ -203,18 +203,18 @@ mod tests {
     #[test]
     fn clear_removes_all_but_gpus() {
         let gpus = Nvml { driver: Some("550.90.07".to_owned()), ..Nvml::default() };
-        let mut answers = QueryResults {
+        let mut query_results = QueryResults {
             live: true,
             nvml: Some(gpus.clone()).into(),
             rdma: Some(RdmaSystem::default()).into(),
             ..QueryResults::default()
         };
-        answers.clear();
-        assert_eq!(answers.nvml(), Some(&gpus), "queried once");
-        assert!(answers.rdma.get().is_none(), "queried again when needed");
+        query_results.clear();
+        assert_eq!(query_results.nvml(), Some(&gpus), "queried once");
+        assert!(query_results.rdma.get().is_none(), "queried again when needed");
         let mut snapshot =
             QueryResults { rdma: Some(RdmaSystem::default()).into(), ..QueryResults::default() };
         snapshot.clear();
-        assert!(snapshot.rdma().is_some(), "a snapshot keeps its answers");
+        assert!(snapshot.rdma().is_some(), "a snapshot keeps its results");
     }
 }

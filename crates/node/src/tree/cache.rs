@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::FileNode;
+use super::FileMetadata;
 use crate::Reading;
 
 /// Results by path, one map for each kind of read. What is in none does not exist.
@@ -19,7 +19,8 @@ pub(super) struct FileCache {
     files: BTreeMap<String, Cached<Contents>>,
     links: BTreeMap<String, Cached<String>>,
     folders: BTreeMap<String, Cached<Vec<String>>>,
-    nodes: BTreeMap<String, Cached<FileNode>>,
+    #[serde(rename = "nodes")]
+    metadata: BTreeMap<String, Cached<FileMetadata>>,
 }
 
 /// A result: a value as itself, or `{"refused": 22}`, `{"invalid": "…"}`, `{"absent": true}`.
@@ -54,8 +55,8 @@ impl FileCache {
         self.links.get(path).map(Cached::to_reading)
     }
 
-    pub(super) fn node(&self, path: &str) -> Option<Reading<FileNode>> {
-        self.nodes.get(path).map(Cached::to_reading)
+    pub(super) fn metadata(&self, path: &str) -> Option<Reading<FileMetadata>> {
+        self.metadata.get(path).map(Cached::to_reading)
     }
 
     pub(super) fn store_file(&mut self, path: &str, reading: &Reading<Vec<u8>>) {
@@ -70,8 +71,8 @@ impl FileCache {
         self.links.insert(path.to_owned(), Cached::new(reading.clone()));
     }
 
-    pub(super) fn store_node(&mut self, path: &str, reading: &Reading<FileNode>) {
-        self.nodes.insert(path.to_owned(), Cached::new(reading.clone()));
+    pub(super) fn store_metadata(&mut self, path: &str, reading: &Reading<FileMetadata>) {
+        self.metadata.insert(path.to_owned(), Cached::new(reading.clone()));
     }
 
     pub(super) fn files_read(&self) -> usize {
@@ -130,9 +131,9 @@ impl FileCache {
         })
     }
 
-    pub(super) fn resolve_node(&self, path: &str) -> Reading<FileNode> {
-        self.node(path).unwrap_or_else(|| {
-            self.resolve_links(path).and_then(|path| self.node(&path).unwrap_or(Reading::Absent))
+    pub(super) fn resolve_metadata(&self, path: &str) -> Reading<FileMetadata> {
+        self.metadata(path).unwrap_or_else(|| {
+            self.resolve_links(path).and_then(|path| self.metadata(&path).unwrap_or(Reading::Absent))
         })
     }
 
@@ -187,7 +188,7 @@ impl FileCache {
         let is_cached = |path: &str| {
             self.files.get(path).is_some_and(Cached::is_present)
                 || self.folders.get(path).is_some_and(Cached::is_present)
-                || self.nodes.get(path).is_some_and(Cached::is_present)
+                || self.metadata.get(path).is_some_and(Cached::is_present)
                 || self.links.get(path).is_some_and(Cached::is_present)
         };
         is_cached(path) || self.paths_from(&format!("{path}/")).next().is_some()
@@ -199,7 +200,7 @@ impl FileCache {
         files
             .chain(from(&self.links, start))
             .chain(from(&self.folders, start))
-            .chain(from(&self.nodes, start))
+            .chain(from(&self.metadata, start))
     }
 }
 

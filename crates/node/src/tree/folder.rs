@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{FileNode, Place, sort_names};
+use super::{FileMetadata, Place, sort_names};
 
 /// The root that paths are under.
 #[derive(Debug)]
@@ -108,9 +108,9 @@ impl Folder {
         }
     }
 
-    pub(super) fn node(&self, path: &str) -> Result<FileNode, Errno> {
+    pub(super) fn metadata(&self, path: &str) -> Result<FileMetadata, Errno> {
         let stat = rustix::fs::stat(self.place(path)?)?;
-        Ok(FileNode {
+        Ok(FileMetadata {
             mode: stat.st_mode,
             uid: stat.st_uid,
             gid: stat.st_gid,

@@ -29,7 +29,7 @@ pub(crate) use fresh::FreshFolder;
 pub(crate) use parts::ReadU16;
 pub use snapshot::{About, SnapshotError};
 
-/// The files and answers of a machine.
+/// The files of a machine, and the results of queries.
 #[derive(Debug)]
 pub struct Tree {
     source: Source,
@@ -40,7 +40,7 @@ pub struct Tree {
     scrubbed: RefCell<BTreeSet<String>>,
     environment: BTreeMap<String, String>,
     about: Option<About>,
-    answers: QueryResults,
+    query_results: QueryResults,
 }
 
 #[derive(Debug)]
@@ -53,7 +53,7 @@ enum Source {
 
 /// The metadata of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileNode {
+pub struct FileMetadata {
     /// Type and permissions, as in stat(2).
     pub mode: u32,
     /// The owner.
@@ -96,14 +96,14 @@ impl Tree {
             scrubbed: RefCell::new(document.scrubbed),
             environment: document.environment,
             about: Some(document.about),
-            ..Tree::new(Source::Snapshot(document.files), document.answers)
+            ..Tree::new(Source::Snapshot(document.files), document.query_results)
         }
     }
 
-    fn new(source: Source, answers: QueryResults) -> Tree {
+    fn new(source: Source, query_results: QueryResults) -> Tree {
         Tree {
             source,
-            answers,
+            query_results,
             cache: RefCell::default(),
             reads_left: Cell::new(MAX_READS),
             scrubbed: RefCell::default(),
@@ -144,7 +144,7 @@ impl Tree {
     pub fn clear_cache(&mut self) {
         self.cache.get_mut().clear();
         self.reads_left.set(MAX_READS);
-        self.answers.clear();
+        self.query_results.clear();
     }
 
     /// Also removes refused files below a path from the cache: of a device that is new, or returned.
@@ -154,7 +154,7 @@ impl Tree {
 
     /// Facts that are in no file.
     pub fn query_results(&self) -> &QueryResults {
-        &self.answers
+        &self.query_results
     }
 
     /// Whether this is the running machine.
@@ -236,12 +236,12 @@ impl Tree {
     }
 
     /// Type, permissions and owner of a file.
-    pub fn node(&self, path: &str) -> Reading<FileNode> {
-        if let Some(reading) = self.cache.borrow().node(path) {
+    pub fn metadata(&self, path: &str) -> Reading<FileMetadata> {
+        if let Some(reading) = self.cache.borrow().metadata(path) {
             return reading;
         }
-        let reading = self.query(|folder| folder.node(path), |files| files.resolve_node(path));
-        self.cache.borrow_mut().store_node(path, &reading);
+        let reading = self.query(|folder| folder.metadata(path), |files| files.resolve_metadata(path));
+        self.cache.borrow_mut().store_metadata(path, &reading);
         reading
     }
 
@@ -250,7 +250,7 @@ impl Tree {
         matches!(self.real(path), Reading::Value(_))
     }
 
-    /// A snapshot: everything that was read, and all answers, as JSON.
+    /// A snapshot: everything that was read, and all query results, as JSON.
     pub fn snapshot(&self, about: &About) -> Result<String, serde_json::Error> {
         let written = snapshot::Written {
             format: snapshot::FORMAT,
@@ -258,7 +258,7 @@ impl Tree {
             scrubbed: &self.scrubbed.borrow(),
             environment: &self.environment,
             files: &self.cache.borrow(),
-            answers: &self.answers,
+            query_results: &self.query_results,
         };
         serde_json::to_string_pretty(&written)
     }

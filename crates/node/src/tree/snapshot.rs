@@ -1,4 +1,4 @@
-//! A snapshot: a JSON document with the files that were read and the answers of the system.
+//! A snapshot: a JSON document with the files that were read and the results of queries.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,7 +34,8 @@ pub(super) struct Written<'s> {
     /// Files and variables that were left out because of secrets.
     pub(super) scrubbed: &'s BTreeSet<String>,
     pub(super) environment: &'s BTreeMap<String, String>,
-    pub(super) answers: &'s QueryResults,
+    #[serde(rename = "answers")]
+    pub(super) query_results: &'s QueryResults,
     #[serde(flatten)]
     pub(super) files: &'s FileCache,
 }
@@ -56,7 +57,7 @@ pub(super) struct Document {
     pub(super) about: About,
     pub(super) scrubbed: BTreeSet<String>,
     pub(super) environment: BTreeMap<String, String>,
-    pub(super) answers: QueryResults,
+    pub(super) query_results: QueryResults,
     pub(super) files: FileCache,
 }
 
@@ -83,13 +84,13 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, SnapshotError> {
     if format != FORMAT {
         return Err(SnapshotError::Format(format));
     }
-    let Tail { scrubbed, environment, answers } = part(bytes).map_err(SnapshotError::Damaged)?;
+    let Tail { scrubbed, environment, query_results } = part(bytes).map_err(SnapshotError::Damaged)?;
     Ok(Document {
         about: part(bytes).map_err(SnapshotError::Damaged)?,
         files: part(bytes).map_err(SnapshotError::Damaged)?,
         scrubbed,
         environment,
-        answers,
+        query_results,
     })
 }
 
@@ -133,7 +134,8 @@ struct Head {
 struct Tail {
     scrubbed: BTreeSet<String>,
     environment: BTreeMap<String, String>,
-    answers: QueryResults,
+    #[serde(rename = "answers")]
+    query_results: QueryResults,
 }
 
 /// The field `format` of a snapshot.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use clap::Args;
-use jobs::job;
+use jobs::environment;
 use node::watch::Usage;
 use node::{About, Node, Tree};
 
@@ -66,10 +66,10 @@ fn read_all(tree: &Tree) -> Node {
     // The properties of `hosts check`.
     jobs::inventory::Table::new(&[(String::new(), Ok(input))]);
     let environment = tree.environment();
-    let mode = job::Mode::Auto;
-    let request = job::Request { environment, mode, peers: &[], peers_option: "", nccl: None };
+    let mode = environment::Mode::Auto;
+    let request = environment::Request { environment, mode, peers: &[], peers_option: "", nccl: None };
     // Only for the files that it reads.
-    let _ = job::plan(&node, tree, &request);
+    let _ = environment::plan(&node, tree, &request);
     node
 }
 

@@ -18,7 +18,7 @@ use collector::{Collector, Request};
 
 /// What is watched, and how often.
 #[derive(Debug, Clone)]
-pub(crate) struct Plan {
+pub(crate) struct CollectionPlan {
     /// Minimum interval between readings of RDMA devices and of the machine itself.
     pub(crate) rdma_every: Duration,
     /// Minimum interval between readings of GPUs.
@@ -33,10 +33,10 @@ pub(crate) struct Plan {
     pub(crate) processes: bool,
 }
 
-impl Default for Plan {
+impl Default for CollectionPlan {
     fn default() -> Self {
         let seconds = Duration::from_secs;
-        Plan {
+        CollectionPlan {
             rdma_every: seconds(5),
             gpu_every: seconds(15),
             rdma: Settings::default(),
@@ -74,7 +74,7 @@ impl Watcher {
     /// Starts the collectors. `tree` opens the machine, for each collector separately.
     pub(crate) fn start(
         tree: impl Fn() -> Result<Tree, Failure>,
-        plan: Plan,
+        plan: CollectionPlan,
     ) -> Result<Watcher, Failure> {
         Ok(Watcher {
             rdma: rdma(tree()?, &plan)?,
@@ -152,12 +152,12 @@ fn wait<T: Send + Sync + 'static>(
     reading
 }
 
-fn rdma(tree: Tree, plan: &Plan) -> Result<Collector<RdmaSample>, Failure> {
+fn rdma(tree: Tree, plan: &CollectionPlan) -> Result<Collector<RdmaSample>, Failure> {
     let mut watch = RdmaWatch::new(tree, plan.rdma.clone());
     Collector::start("rdma", plan.rdma_every, move || Ok(watch.sample(Instant::now())))
 }
 
-fn gpu(mut tree: Tree, plan: &Plan) -> Result<Collector<Gpus>, Failure> {
+fn gpu(mut tree: Tree, plan: &CollectionPlan) -> Result<Collector<Gpus>, Failure> {
     // On the running machine, over a session that stays open; in a snapshot they are fixed.
     let mut watch = tree.is_live().then(GpuWatch::open);
     let read = move || match &mut watch {
@@ -190,7 +190,7 @@ fn gpus(sample: GpuSample, tree: &Tree) -> Result<Gpus, String> {
     }
 }
 
-fn host(mut tree: Tree, plan: &Plan) -> Result<Collector<Machine>, Failure> {
+fn host(mut tree: Tree, plan: &CollectionPlan) -> Result<Collector<Machine>, Failure> {
     let read = move || {
         tree.clear_cache();
         let name = tree.text("/proc/sys/kernel/hostname").into_value();
@@ -199,7 +199,7 @@ fn host(mut tree: Tree, plan: &Plan) -> Result<Collector<Machine>, Failure> {
     Collector::start("host", plan.rdma_every, read)
 }
 
-fn processes(tree: Tree, plan: &Plan) -> Result<Collector<ProcessResourcesList>, Failure> {
+fn processes(tree: Tree, plan: &CollectionPlan) -> Result<Collector<ProcessResourcesList>, Failure> {
     let read = move || Ok(node::watch::process_resources(&tree).unwrap_or_default());
     Collector::start("processes", plan.rdma_every, read)
 }

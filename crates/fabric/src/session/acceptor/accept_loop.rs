@@ -15,7 +15,7 @@ use super::Shared;
 use super::half_open::{Action, HalfOpen, slow, too_many};
 use crate::session::connection::{HandshakeResult, Session};
 use crate::session::refusal::Reason;
-use crate::session::responder::{HandshakeContext, Rejection};
+use crate::session::responder::{HandshakeContext, HandshakeRefusal};
 use crate::setup::deadline;
 
 pub(super) struct AcceptLoop {
@@ -131,10 +131,10 @@ impl AcceptLoop {
     }
 
     /// Gives up the oldest handshake. An initiator that sends without delay is never the oldest of many.
-    fn give_up_oldest(&mut self, rejection: &Rejection) {
+    fn give_up_oldest(&mut self, refusal: &HandshakeRefusal) {
         let Some((_, mut oldest)) = self.half_open.pop_first() else { return };
-        if oldest.give_up(rejection) {
-            self.shared.counts.refuse(rejection.reason);
+        if oldest.give_up(refusal) {
+            self.shared.counts.refuse(refusal.reason);
         }
     }
 
@@ -145,9 +145,9 @@ impl AcceptLoop {
         let counts = &self.shared.counts;
         match half_open.advance(&self.context, hung_up, now) {
             Action::Wait => {}
-            Action::Refused(rejection) => {
+            Action::Refused(refusal) => {
                 // Counted before the initiator receives it.
-                counts.refuse_as(&rejection);
+                counts.refuse_as(&refusal);
                 self.advance(number, hung_up, now);
             }
             Action::Truncated => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::session::refusal::Reason;
-use crate::session::responder::Rejection;
+use crate::session::responder::HandshakeRefusal;
 
 /// Counters of a listener since it was opened.
 #[derive(Debug)]
@@ -79,9 +79,9 @@ impl AcceptorCounts {
         self.refused[reason as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn refuse_as(&self, rejection: &Rejection) {
-        self.refuse(rejection.reason);
-        if let Some(code) = rejection.code {
+    pub(super) fn refuse_as(&self, refusal: &HandshakeRefusal) {
+        self.refuse(refusal.reason);
+        if let Some(code) = refusal.code {
             let mut refused_hellos =
                 self.refused_hellos.lock().unwrap_or_else(PoisonError::into_inner);
             *refused_hellos.entry(code).or_default() += 1;

@@ -9,7 +9,7 @@ use crate::session::connection::HandshakeResult;
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{HandshakeContext, HandshakeStep, Rejection, Responder};
+use crate::session::responder::{HandshakeContext, HandshakeStep, HandshakeRefusal, Responder};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -41,7 +41,7 @@ pub(super) enum Action {
     Lane([u8; GREETING_BYTES]),
     Other,
     /// The refusal is sent, then the connection is closed.
-    Refused(Rejection),
+    Refused(HandshakeRefusal),
     /// The initiator closed the connection during the handshake.
     Truncated,
     /// A refused initiator is done.
@@ -71,9 +71,9 @@ impl HalfOpen {
                 Stage::Draining { received } => drain(&self.socket, received, &mut self.outgoing),
             };
             match next {
-                Some(Action::Refused(rejection)) => {
+                Some(Action::Refused(refusal)) => {
                     self.stage = Stage::Draining { received: 0 };
-                    return Action::Refused(rejection);
+                    return Action::Refused(refusal);
                 }
                 Some(next) => return next,
                 None => {}
@@ -83,9 +83,9 @@ impl HalfOpen {
 
     /// Refuses an initiator that takes too long, or is one too many, if it uses our protocol. Returns whether it was
     /// not refused before.
-    pub(super) fn give_up(&mut self, rejection: &Rejection) -> bool {
+    pub(super) fn give_up(&mut self, refusal: &HandshakeRefusal) -> bool {
         if let Stage::Handshake(responder) = &mut self.stage {
-            responder.refuse(rejection, &mut self.outgoing.bytes);
+            responder.refuse(refusal, &mut self.outgoing.bytes);
             let _ = self.outgoing.flush(&self.socket);
         }
         !matches!(self.stage, Stage::Draining { .. })
@@ -158,7 +158,7 @@ fn handshake(
     match step {
         HandshakeStep::More => None,
         HandshakeStep::Open(opened) => Some(Action::Open(opened)),
-        HandshakeStep::Refused(rejection) => Some(Action::Refused(rejection)),
+        HandshakeStep::Refused(refusal) => Some(Action::Refused(refusal)),
     }
 }
 
@@ -192,13 +192,13 @@ fn read_error(error: &std::io::Error) -> Option<Action> {
 }
 
 /// Why an unfinished handshake is given up.
-pub(super) fn slow() -> Rejection {
-    Rejection::new(Reason::Slow, "handshake timed out: check that the network is not overloaded")
+pub(super) fn slow() -> HandshakeRefusal {
+    HandshakeRefusal::new(Reason::Slow, "handshake timed out: check that the network is not overloaded")
 }
 
 /// Why the oldest of too many handshakes is given up.
-pub(super) fn too_many() -> Rejection {
-    Rejection::new(
+pub(super) fn too_many() -> HandshakeRefusal {
+    HandshakeRefusal::new(
         Reason::TooMany,
         "too many unfinished handshakes at this listener: connect again",
     )

@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::answer::Answer;
 use crate::session::preface::Preface;
-use crate::session::responder::{HandshakeContext, HandshakeStep, Rejection, Responder};
+use crate::session::responder::{HandshakeContext, HandshakeStep, HandshakeRefusal, Responder};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {
@@ -59,7 +59,7 @@ fn slow_callers_are_refused() {
 
 #[test]
 fn a_caller_given_up_gets_the_reason_at_any_stage() {
-    let no = Rejection::new(Reason::Slow, "it took too long");
+    let no = HandshakeRefusal::new(Reason::Slow, "it took too long");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     for credentials in [Credentials::None, with_key()] {
         // Before and after its preface was received.

@@ -151,14 +151,14 @@ fn rdma_core(input: &CheckInput<'_>) -> Option<String> {
 }
 
 fn nccl(input: &CheckInput<'_>) -> Option<String> {
-    let request = crate::job::Request {
+    let request = crate::environment::Request {
         environment: input.tree.environment(),
-        mode: crate::job::Mode::Tcp,
+        mode: crate::environment::Mode::Tcp,
         peers: &[],
         peers_option: "",
         nccl: None,
     };
-    let plan = crate::job::plan(input.node, input.tree, &request).ok()?;
+    let plan = crate::environment::plan(input.node, input.tree, &request).ok()?;
     plan.nccl.version.map(|version| version.to_string())
 }
 

@@ -13,7 +13,7 @@ use super::job_transport::{self, FabricKind, JobTransport};
 use super::planned_launch::{HostLaunch, Launch, LocalLauncher, Refusal};
 use super::ranks;
 use super::tools::{Mpi, Tools};
-use crate::job::{Mode, Version};
+use crate::environment::{Mode, Version};
 pub(super) use series::Series;
 pub(super) use transport::MpiTransport;
 
@@ -43,7 +43,7 @@ pub(super) fn plan(
             library_variables(&transport, job_hosts, job_host, &chosen.plans[at]),
         )
     });
-    let arguments = head(job, here, mpi, series, &transport, job_hosts, &hosts);
+    let arguments = launcher_arguments(job, here, mpi, series, &transport, job_hosts, &hosts);
     Ok(Launch {
         id: job.id.to_owned(),
         mode: chosen.mode,
@@ -52,7 +52,7 @@ pub(super) fn plan(
             mpi.version.unwrap_or(Version(0, 0, 0)),
             transport.name()
         ),
-        head: Some(LocalLauncher {
+        launcher: Some(LocalLauncher {
             command: arguments.words,
             environment: vec![("WIRELANE_JOB".to_owned(), job.id.to_owned())],
             tag: series.tag(),
@@ -97,7 +97,7 @@ fn check_target(job_host: &JobHost) -> Result<(), Refusal> {
     )))
 }
 
-fn head(
+fn launcher_arguments(
     job: &Job,
     here: &Tools,
     mpi: &Mpi,
@@ -143,7 +143,7 @@ fn library_variables(
     transport: &MpiTransport,
     job_hosts: &[JobHost],
     job_host: &JobHost,
-    plan: &crate::job::Plan,
+    plan: &crate::environment::EnvironmentPlan,
 ) -> Vec<(String, String)> {
     let mut variables = Vec::new();
     let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));

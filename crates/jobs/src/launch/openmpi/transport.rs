@@ -5,7 +5,7 @@ use super::super::job_host::JobHost;
 use super::super::job_transport::FabricKind;
 use super::super::planned_launch::Refusal;
 use super::Series;
-use crate::job::Network;
+use crate::environment::Network;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum MpiTransport {

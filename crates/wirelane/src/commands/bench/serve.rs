@@ -67,7 +67,7 @@ pub(super) fn run(global: &Global, args: &ServeArgs) -> Result<Exit, Failure> {
         transports,
         about,
         read_counters: facts::counters(),
-        relay_credentials: onward(keys.clone()),
+        relay_credentials: relay_credentials(keys.clone()),
     })?;
     let served = match args.for_parent {
         true => serve_parent(&server),
@@ -141,7 +141,7 @@ fn keyring(keys: &[Key]) -> Result<Keyring, Failure> {
 
 /// Credentials for a relayed measurement: the key that the client used here, so that relaying gives a client no further
 /// access.
-fn onward(keys: Vec<Key>) -> RelayCredentials {
+fn relay_credentials(keys: Vec<Key>) -> RelayCredentials {
     Arc::new(move |name| {
         let key = keys.iter().find(|key| key.name() == name);
         key.map_or(Credentials::None, |key| Credentials::Key(key.clone()))

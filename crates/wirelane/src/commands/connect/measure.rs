@@ -14,7 +14,7 @@ use crate::output;
 use crate::output::Failure;
 
 /// What to measure.
-pub(super) struct Plan {
+pub(super) struct MeasurePlan {
     /// Bytes per operation of the bandwidth measurement.
     pub(super) size: usize,
     /// Total time.
@@ -56,7 +56,7 @@ pub(super) struct Bandwidth {
 pub(super) fn run(
     link: &mut Link,
     endpoint: &Endpoint,
-    plan: &Plan,
+    plan: &MeasurePlan,
 ) -> Result<Measurement, Failure> {
     if plan.time > PROGRESS_AFTER {
         output::progress(&format!("measuring for {} s …", plan.time.as_secs_f64()));
@@ -90,13 +90,13 @@ struct Bench<'l> {
 }
 
 impl<'l> Bench<'l> {
-    fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &Plan) -> Result<Self, Failure> {
+    fn new(link: &'l mut Link, endpoint: &Endpoint, plan: &MeasurePlan) -> Result<Self, Failure> {
         let depth = (IN_FLIGHT_BYTES / plan.size).clamp(MIN_DEPTH, MAX_DEPTH);
         let memory = Memory::allocate(plan.size * depth + MESSAGE_BYTES, Pages::Plain)?;
         // Page faults are not to be measured.
         memory.prefault(1, |_| ())?;
         let region = endpoint.register(&memory, Rights::NONE)?;
-        let Plan { size, time, timeout } = *plan;
+        let MeasurePlan { size, time, timeout } = *plan;
         let (mut ops, mut done) = (VecDeque::new(), Vec::new());
         let begin = size * depth;
         let opening = ClientHello::Measure.to_bytes();

@@ -25,7 +25,7 @@ use crate::settings::Global;
 use crate::settings::Settings;
 use crate::{logging, output};
 pub(crate) use dial::try_addresses;
-use measure::Plan;
+use measure::MeasurePlan;
 use report::Answer;
 
 #[derive(Debug, Args)]
@@ -110,8 +110,8 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
 }
 
 impl ConnectArgs {
-    fn plan(&self) -> Plan {
-        Plan { size: self.size.0, time: self.seconds, timeout: self.timeout }
+    fn plan(&self) -> MeasurePlan {
+        MeasurePlan { size: self.size.0, time: self.seconds, timeout: self.timeout }
     }
 }
 

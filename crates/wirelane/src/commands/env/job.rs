@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jobs::job::{DeviceVerdict, Mode, Plan, Refusal, Request, Version};
+use jobs::environment::{DeviceVerdict, Mode, EnvironmentPlan, Refusal, Request, Version};
 use node::{Node, Tree};
 
 use crate::output;
@@ -49,7 +49,7 @@ pub(crate) enum ModeArg {
 
 /// A plan, and the environment that it runs in.
 pub(crate) struct Planned {
-    pub(crate) plan: Plan,
+    pub(crate) plan: EnvironmentPlan,
     pub(crate) place: Place,
 }
 
@@ -98,7 +98,7 @@ impl JobArgs {
             peers_option: self.peers_option,
             nccl: self.nccl,
         };
-        let plan = jobs::job::plan(&node, &tree, &request);
+        let plan = jobs::environment::plan(&node, &tree, &request);
         Ok(plan.map(|plan| Planned { plan, place: Place::of(&node) }))
     }
 

@@ -3,7 +3,7 @@
 mod job;
 
 use clap::{Args, ValueEnum};
-use jobs::job::Format;
+use jobs::environment::Format;
 
 use crate::output;
 use crate::output::{Exit, Failure};

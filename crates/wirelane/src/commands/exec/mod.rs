@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::Args;
-use jobs::job::{Format, Mode, Plan};
+use jobs::environment::{Format, Mode, EnvironmentPlan};
 
 use crate::commands::env::JobArgs;
 use crate::output;
@@ -51,19 +51,19 @@ pub(crate) fn run(_global: &Global, args: &ExecArgs) -> Result<Exit, Failure> {
     Err(replace(&planned.plan, &args.command))
 }
 
-fn script(plan: &Plan, command: &[OsString]) -> String {
-    let words = command.iter().map(|word| jobs::job::shell_word(&word.to_string_lossy()));
+fn script(plan: &EnvironmentPlan, command: &[OsString]) -> String {
+    let words = command.iter().map(|word| jobs::environment::shell_word(&word.to_string_lossy()));
     let words: Vec<String> = words.collect();
     format!("{}exec {}\n", plan.text(Format::Sh), words.join(" "))
 }
 
 /// Returns only if the command cannot be started, with the exit codes of shells.
-fn replace(plan: &Plan, command: &[OsString]) -> Failure {
+fn replace(plan: &EnvironmentPlan, command: &[OsString]) -> Failure {
     let [program, arguments @ ..] = command else {
         return Failure::usage("exec: no command");
     };
-    let changed = plan.settings.iter().filter(|setting| !setting.is_users);
-    let variables = changed.map(|setting| (&setting.name, &setting.value));
+    let changed = plan.variables.iter().filter(|variable| !variable.is_users);
+    let variables = changed.map(|variable| (&variable.name, &variable.value));
     let error = Command::new(program).args(arguments).envs(variables).exec();
     let name = program.to_string_lossy();
     match error.kind() {

@@ -10,7 +10,7 @@ use jobs::k8s::EXPORTER_PORT;
 
 use crate::arguments::host::HostArgs;
 use crate::commands::serve::address;
-use crate::watch::Plan;
+use crate::watch::CollectionPlan;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -96,12 +96,12 @@ impl ExporterArgs {
     }
 
     /// What is collected, and how often.
-    pub(super) fn plan(&self) -> Plan {
+    pub(super) fn plan(&self) -> CollectionPlan {
         let list = |include: &[Pattern], exclude: &[Pattern]| List {
             include: include.to_vec(),
             exclude: exclude.to_vec(),
         };
-        Plan {
+        CollectionPlan {
             rdma_every: self.rdma_interval,
             gpu_every: self.gpu_interval,
             rdma: Settings {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use jobs::job::Version;
+use jobs::environment::Version;
 use jobs::launch::Framework;
 
 use crate::commands::env::ModeArg;

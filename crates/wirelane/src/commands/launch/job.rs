@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use jobs::job::{Mode, shell_word};
+use jobs::environment::{Mode, shell_word};
 use jobs::launch::{HostLaunch, Launch, LocalLauncher};
 use jobs::traffic::{CounterSample, HostSamples, ModeChoice, Traffic, job_traffic};
 use serde::Serialize;
 
-use super::job_output::{JobOutput, head_name};
+use super::job_output::{JobOutput, launcher_name};
 use super::probe::{self, ProbedHost};
 use super::supervisors::{Supervisors, Waited};
 use crate::output::Failure;
@@ -77,8 +77,8 @@ impl Planned<'_> {
         if supervisors.is_stopped() {
             return Ok(Outcome::Stopped);
         }
-        match &self.launch.head {
-            Some(_) => supervisors.run(hosts, HEAD),
+        match &self.launch.launcher {
+            Some(_) => supervisors.run(hosts, LAUNCHER_FILE),
             None => (0..hosts).for_each(|host| supervisors.run(host, HostLaunch::SCRIPT)),
         }
         let waited = supervisors.wait(None, |supervisors| self.has_ended(supervisors));
@@ -107,18 +107,18 @@ impl Planned<'_> {
             let found = &self.found[host.host_index];
             supervisors.add(&host.host, &found.shell, id, &host.folder)?;
         }
-        if let Some(head) = &self.launch.head {
+        if let Some(launcher) = &self.launch.launcher {
             let here = Shell::on("localhost")?;
-            supervisors.add(&head_name(&head.command), &here, id, &head_folder(id))?;
+            supervisors.add(&launcher_name(&launcher.command), &here, id, &launcher_folder(id))?;
         }
         supervisors.wait_until_ready()?;
         for (number, host) in self.launch.hosts.iter().enumerate() {
             supervisors.file(number, HostLaunch::SCRIPT, &host.script());
         }
-        if let Some(head) = &self.launch.head {
-            supervisors.file(self.launch.hosts.len(), HEAD, &head_script(head));
-            if let Some(agent) = probe::agent(self.found) {
-                supervisors.file(self.launch.hosts.len(), AGENT, &agent);
+        if let Some(launcher) = &self.launch.launcher {
+            supervisors.file(self.launch.hosts.len(), LAUNCHER_FILE, &launcher_script(launcher));
+            if let Some(ssh_replacement) = probe::ssh_replacement(self.found) {
+                supervisors.file(self.launch.hosts.len(), SSH_REPLACEMENT_FILE, &ssh_replacement);
             }
         }
         Ok(())
@@ -127,7 +127,7 @@ impl Planned<'_> {
     /// Whether all processes that end by themselves have ended, or one has failed.
     fn has_ended(&self, supervisors: &Supervisors<'_>) -> bool {
         let hosts = self.launch.hosts.len();
-        let awaited = match &self.launch.head {
+        let awaited = match &self.launch.launcher {
             Some(_) => &supervisors.host_supervisors()[hosts..],
             None => &supervisors.host_supervisors()[..self.awaited],
         };
@@ -172,23 +172,24 @@ fn is_signal(code: i32) -> bool {
 }
 
 /// The script of the launcher.
-pub(super) fn head_script(head: &LocalLauncher) -> String {
+pub(super) fn launcher_script(launcher: &LocalLauncher) -> String {
     let mut text = "#!/bin/sh\n".to_owned();
-    for (name, value) in &head.environment {
+    for (name, value) in &launcher.environment {
         text.push_str(&format!("export {name}={}\n", shell_word(value)));
     }
-    let words: Vec<String> = head.command.iter().map(|word| shell_word(word)).collect();
+    let words: Vec<String> = launcher.command.iter().map(|word| shell_word(word)).collect();
     text.push_str(&format!("exec {}\n", words.join(" ")));
     text
 }
 
 /// The directory of the launcher, beside those of hosts.
-pub(super) fn head_folder(id: &str) -> String {
+pub(super) fn launcher_folder(id: &str) -> String {
     format!("/tmp/wirelane-{id}-here")
 }
 
-const HEAD: &str = "head";
+/// The script of the launcher, in its directory.
+const LAUNCHER_FILE: &str = "head";
 /// The replacement of ssh, in the directory of the launcher.
-pub(super) const AGENT: &str = "agent";
+pub(super) const SSH_REPLACEMENT_FILE: &str = "agent";
 /// How long servers may take to end by themselves.
 const SERVER_GRACE: Duration = Duration::from_secs(3);

@@ -55,14 +55,14 @@ impl JobOutput {
         let folder = parent.join(&launch.id);
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         created.map_err(|error| failed(&folder, &error))?;
-        let head = launch.head.as_ref().map(|head| (head_name(&head.command), head.tag));
+        let launcher = launch.launcher.as_ref().map(|launcher| (launcher_name(&launcher.command), launcher.tag));
         let hosts = launch.hosts.iter().map(|host| host.host.as_str());
-        let names = hosts.chain(head.as_ref().map(|(name, _)| name.as_str()));
+        let names = hosts.chain(launcher.as_ref().map(|(name, _)| name.as_str()));
         let sources = names.map(|name| Source::open(name, &folder)).collect::<Result<_, _>>()?;
         Ok(JobOutput {
             folder,
             sources,
-            tag: head.map(|(_, tag)| tag),
+            tag: launcher.map(|(_, tag)| tag),
             slots: launch.hosts.iter().map(|host| host.slots).collect(),
             to_stderr,
             terminal: WriteQueue::open("wirelane-printer", print)
@@ -150,7 +150,7 @@ impl Source {
 }
 
 /// The name of the launcher, without its directory: `mpirun`.
-pub(super) fn head_name(command: &[String]) -> String {
+pub(super) fn launcher_name(command: &[String]) -> String {
     let program = command.first().map(Path::new).and_then(Path::file_name);
     program.map_or_else(|| "launcher".to_owned(), |name| name.to_string_lossy().into_owned())
 }

@@ -16,7 +16,7 @@ mod text;
 
 use std::collections::BTreeSet;
 
-use jobs::job::Mode;
+use jobs::environment::Mode;
 use jobs::launch::{Framework, Job, Launch, Refusal};
 use rustix::rand::{GetRandomFlags, getrandom};
 use serde_json::json;
@@ -86,8 +86,8 @@ fn plan(
     let here = probe::tools(&Shell::on("localhost")?, request)?;
     let job_hosts: Vec<_> = found.iter().map(ProbedHost::job_host).collect();
     let id = random_id()?;
-    let ssh = match probe::agent(found) {
-        Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::head_folder(&id), job::AGENT)],
+    let ssh = match probe::ssh_replacement(found) {
+        Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::launcher_folder(&id), job::SSH_REPLACEMENT_FILE)],
         None => probe::ssh(),
     };
     let job = Job {

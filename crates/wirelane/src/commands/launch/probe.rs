@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use jobs::inventory::Host;
-use jobs::job::shell_word;
+use jobs::environment::shell_word;
 use jobs::launch::{JobHost, Tools};
 use node::{Node, Tree};
 
@@ -151,8 +151,8 @@ fn ssh_name(host: &str) -> Option<String> {
 }
 
 /// The replacement of ssh for launchers, if hosts are not reached over ssh.
-pub(super) fn agent(found: &[ProbedHost]) -> Option<String> {
-    found.iter().find_map(|found| found.shell.agent())
+pub(super) fn ssh_replacement(found: &[ProbedHost]) -> Option<String> {
+    found.iter().find_map(|found| found.shell.ssh_replacement())
 }
 
 /// ssh with its full path and our options, for launchers that connect to hosts themselves.

@@ -1,19 +1,19 @@
 //! Plans and explanations as text.
 
-use jobs::job::Mode;
+use jobs::environment::Mode;
 use jobs::launch::{HostLaunch, Launch, Reason};
 
-use super::job::head_script;
+use super::job::launcher_script;
 
 /// Everything that would run, as scripts.
 pub(super) fn plan(launch: &Launch) -> String {
     let mut text = format!("# {}\n", transport(launch));
     for host in &launch.hosts {
-        text.push_str(&on_host(host, launch.head.is_none()));
+        text.push_str(&on_host(host, launch.launcher.is_none()));
     }
-    if let Some(head) = &launch.head {
+    if let Some(launcher) = &launch.launcher {
         text.push_str("\n# on this machine, started once:\n");
-        text.push_str(body(&head_script(head)));
+        text.push_str(body(&launcher_script(launcher)));
     }
     text
 }

@@ -33,7 +33,7 @@ use crate::links::endpoint;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
-use crate::watch::{Plan, Watcher};
+use crate::watch::{CollectionPlan, Watcher};
 use feed::{FeedCommand, FeedEvent, Live, Replayer};
 use probe::Prober;
 use record::Recording;
@@ -121,7 +121,7 @@ impl TopArgs {
         }
         // Collectors read for every sample: only `interval` sets how often.
         let every = Duration::ZERO;
-        let plan = Plan { rdma_every: every, gpu_every: every, ..Plan::default() };
+        let plan = CollectionPlan { rdma_every: every, gpu_every: every, ..CollectionPlan::default() };
         let host = self.host.clone();
         let max_bytes = self.record_max.0 as u64;
         let record = |path: &PathBuf| Recording::create(path, max_bytes);
@@ -147,7 +147,7 @@ impl TopArgs {
         let settings = Settings::load(global)?.settings;
         let links = endpoint::settings(global, &settings, self.caller.auth_method(global)?)?;
         let tickets = self.caller.tickets()?;
-        Prober::start(probe::Plan { peer, links, tickets }).map(Some)
+        Prober::start(probe::ProbeTarget { peer, links, tickets }).map(Some)
     }
 
     /// Whether `--device` selects a device.

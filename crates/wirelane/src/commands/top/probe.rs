@@ -20,7 +20,7 @@ use crate::links::ticket::Tickets;
 use crate::output::Failure;
 
 /// The peer, and the settings and credentials for it.
-pub(super) struct Plan {
+pub(super) struct ProbeTarget {
     pub(super) peer: Peer,
     pub(super) links: Settings,
     pub(super) tickets: Option<Tickets>,
@@ -51,11 +51,11 @@ struct ProbeStats {
 
 impl Prober {
     /// Starts a thread that runs until the process ends.
-    pub(super) fn start(plan: Plan) -> Result<Prober, Failure> {
-        let (peer, stats) = (plan.peer.to_string(), SharedStats::default());
+    pub(super) fn start(target: ProbeTarget) -> Result<Prober, Failure> {
+        let (peer, stats) = (target.peer.to_string(), SharedStats::default());
         let shared = stats.clone();
         let thread = std::thread::Builder::new().name("wirelane-probe".to_owned());
-        let thread = thread.spawn(move || shared.probe(plan));
+        let thread = thread.spawn(move || shared.probe(target));
         let thread = thread.map_err(|error| Failure::failed(format!("start a thread: {error}")))?;
         Ok(Prober { peer, stats, thread: thread.thread().clone() })
     }
@@ -76,8 +76,8 @@ impl Prober {
 }
 
 impl SharedStats {
-    fn probe(&self, plan: Plan) {
-        let Plan { peer, links, tickets } = plan;
+    fn probe(&self, target: ProbeTarget) {
+        let ProbeTarget { peer, links, tickets } = target;
         let endpoint = match Endpoint::new(links) {
             Ok(endpoint) => endpoint,
             Err(error) => return self.disconnected(&error.to_string()),

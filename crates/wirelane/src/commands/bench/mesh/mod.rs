@@ -156,14 +156,14 @@ fn pair(
         let measurements = (|| {
             let mut client =
                 targets[from].connect(transports).map_err(|failure| failure.to_string())?;
-            let onward = targets[to].peer_address();
+            let to_address = targets[to].peer_address();
             let plan = args.plan(Test::Bandwidth, args.size.0 as u64);
             let gbps =
-                relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?.gbps;
+                relay(&mut client, args, &plan, &to_address, (from, to), names, &mut points)?.gbps;
             if latency.is_none() {
                 let plan = args.plan(Test::Latency, LATENCY_BYTES);
                 let point =
-                    relay(&mut client, args, &plan, &onward, (from, to), names, &mut points)?;
+                    relay(&mut client, args, &plan, &to_address, (from, to), names, &mut points)?;
                 latency = point.latency.map(|latency| latency.p50_ns as f64 / 1e3);
             }
             Ok((gbps.unwrap_or(0.0), latency))
@@ -177,13 +177,13 @@ fn relay(
     client: &mut Client,
     args: &MeshArgs,
     plan: &Plan,
-    onward: &str,
+    to_address: &str,
     (from, to): (usize, usize),
     names: &[String],
     points: &mut Vec<Point>,
 ) -> Result<Point, String> {
     let choose = args.transport == TransportArg::Auto;
-    let outcome = client.relay(onward, plan, choose).map_err(|error| error.to_string())?;
+    let outcome = client.relay(to_address, plan, choose).map_err(|error| error.to_string())?;
     let why = if choose { "the best of both hosts" } else { "requested by --transport" };
     let mut point = Point::new(&outcome, &names[from], &names[to], why);
     point.retransmissions = evaluation::retransmissions(&point);

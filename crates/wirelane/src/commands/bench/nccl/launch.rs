@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::process::Command;
 
 use clap::Args;
-use jobs::job::{Plan, shell_word};
+use jobs::environment::{EnvironmentPlan, shell_word};
 use node::Node;
 
 use super::hosts::Hosts;
@@ -102,7 +102,7 @@ impl Launch {
         Ok(match &place.hosts {
             Some(hosts) => Launch::with_mpi(hosts, &plan, words),
             None => Launch {
-                environment: own_settings(&plan).collect(),
+                environment: own_variables(&plan).collect(),
                 launcher: Vec::new(),
                 program: words,
                 abbreviations: Vec::new(),
@@ -112,7 +112,7 @@ impl Launch {
     }
 
     /// mpirun reads its own variables itself, and exports others with `-x`.
-    fn with_mpi(hosts: &Hosts, plan: &Plan, program: Vec<OsString>) -> Launch {
+    fn with_mpi(hosts: &Hosts, plan: &EnvironmentPlan, program: Vec<OsString>) -> Launch {
         let is_mpi = |name: &str| name.starts_with("OMPI_MCA_");
         let mut words: Vec<OsString> =
             vec!["mpirun".into(), "-np".into(), hosts.ranks().to_string().into()];
@@ -121,14 +121,14 @@ impl Launch {
             // mpirun refuses to run as root without this.
             words.push("--allow-run-as-root".into());
         }
-        for setting in plan.settings.iter().filter(|setting| !is_mpi(&setting.name)) {
-            let export = match setting.is_users {
-                true => setting.name.clone(),
-                false => format!("{}={}", setting.name, setting.value),
+        for variable in plan.variables.iter().filter(|variable| !is_mpi(&variable.name)) {
+            let export = match variable.is_users {
+                true => variable.name.clone(),
+                false => format!("{}={}", variable.name, variable.value),
             };
             words.extend(["-x".into(), export.into()]);
         }
-        let environment = own_settings(plan).filter(|(name, _)| is_mpi(name)).collect();
+        let environment = own_variables(plan).filter(|(name, _)| is_mpi(name)).collect();
         let ports = plan.ports();
         Launch { environment, launcher: words, program, abbreviations: Vec::new(), ports }
     }
@@ -194,8 +194,8 @@ impl Launch {
     }
 }
 
-/// Settings that are not already in the user's environment.
-fn own_settings(plan: &Plan) -> impl Iterator<Item = (String, String)> {
-    let ours = plan.settings.iter().filter(|setting| !setting.is_users);
-    ours.map(|setting| (setting.name.clone(), setting.value.clone()))
+/// Variables that are not already in the user's environment.
+fn own_variables(plan: &EnvironmentPlan) -> impl Iterator<Item = (String, String)> {
+    let ours = plan.variables.iter().filter(|variable| !variable.is_users);
+    ours.map(|variable| (variable.name.clone(), variable.value.clone()))
 }

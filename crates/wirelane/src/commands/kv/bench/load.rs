@@ -5,7 +5,7 @@ use std::time::Instant;
 use kv_client::{Client, PutOptions};
 
 use super::pattern::ValuePattern;
-use super::plan::Plan;
+use super::plan::KvBenchPlan;
 use crate::output;
 use crate::output::Failure;
 
@@ -21,7 +21,7 @@ pub(super) fn key(number: u32) -> [u8; KEY_BYTES] {
 }
 
 /// Stores all keys. Returns the seconds it took.
-pub(super) fn load(client: &mut Client, plan: &Plan) -> Result<f64, Failure> {
+pub(super) fn load(client: &mut Client, plan: &KvBenchPlan) -> Result<f64, Failure> {
     let started = Instant::now();
     let bar = output::steps(plan.keys.into(), "loading");
     let (pattern, mut value) = (ValuePattern::new(plan.value_size), Vec::new());

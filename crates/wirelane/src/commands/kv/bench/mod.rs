@@ -26,14 +26,14 @@ use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use cpu::Meter;
 pub(super) use plan::BenchArgs;
-use plan::Plan;
+use plan::KvBenchPlan;
 use report::Report;
 use runner::Runner;
 use tally::Tally;
 
 pub(super) fn run(global: &Global, store: &StoreArgs, args: &BenchArgs) -> Result<Exit, Failure> {
     let mut connector = store.prepare(global)?;
-    let plan = Plan::new(args)?;
+    let plan = KvBenchPlan::new(args)?;
     connector.buffer = connector.buffer.or_else(|| plan.buffer());
     let mut clients = Vec::new();
     for _ in 0..plan.clients {
@@ -63,7 +63,7 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &BenchArgs) -> Resul
 /// Runs all clients in parallel.
 fn measure(
     clients: Vec<Client>,
-    plan: &Plan,
+    plan: &KvBenchPlan,
     meter: &Meter,
 ) -> Result<(Tally, f64, Option<f64>), Failure> {
     let (progress, start) = (&AtomicU64::new(0), &Barrier::new(clients.len() + 1));
@@ -94,7 +94,7 @@ fn measure(
 }
 
 /// Draws a progress bar on a terminal, until the clients have finished.
-fn draw_progress(plan: &Plan, progress: &AtomicU64, started: Instant, finished: impl Fn() -> bool) {
+fn draw_progress(plan: &KvBenchPlan, progress: &AtomicU64, started: Instant, finished: impl Fn() -> bool) {
     let total = plan.steps();
     let Some(bar) = output::steps(total, "measuring") else { return };
     while !finished() {
@@ -111,7 +111,7 @@ fn report_fill(
     connector: &Connector,
     client: &Client,
     args: &BenchArgs,
-    plan: &Plan,
+    plan: &KvBenchPlan,
     seconds: f64,
 ) -> Result<Exit, Failure> {
     let (keys, size) = (plan.keys, plan.value_size);

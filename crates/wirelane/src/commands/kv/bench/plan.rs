@@ -74,7 +74,7 @@ enum DistArg {
 
 /// The checked plan.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(super) struct KvBenchPlan {
     pub(super) ops: u64,
     pub(super) duration: Option<Duration>,
     pub(super) warmup: Option<Duration>,
@@ -86,13 +86,13 @@ pub(super) struct Plan {
     pub(super) dist: Dist,
 }
 
-impl Plan {
+impl KvBenchPlan {
     pub(super) fn new(args: &BenchArgs) -> Result<Self, Failure> {
         let dist = match args.dist {
             DistArg::Uniform => Dist::Uniform,
             DistArg::Zipf => Dist::Zipf,
         };
-        Ok(Plan {
+        Ok(KvBenchPlan {
             ops: args.ops,
             duration: args.duration,
             warmup: args.warmup,

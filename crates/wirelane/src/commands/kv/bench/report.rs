@@ -3,7 +3,7 @@
 use fabric::link::LinkStatus;
 use serde::Serialize;
 
-use super::plan::Plan;
+use super::plan::KvBenchPlan;
 use super::tally::Tally;
 use crate::arguments::size;
 
@@ -40,7 +40,7 @@ struct Latency {
 
 impl Report {
     pub(super) fn new(
-        plan: &Plan,
+        plan: &KvBenchPlan,
         tally: &Tally,
         seconds: f64,
         server_cpu_s: Option<f64>,

@@ -7,14 +7,14 @@ use kv_client::{CallId, Client, Error, ErrorKind, Pending, PutOptions, Stored, V
 
 use super::load::key;
 use super::pattern::ValuePattern;
-use super::plan::Plan;
+use super::plan::KvBenchPlan;
 use super::tally::Tally;
 use super::workload::Workload;
 use crate::output::exit::client_error;
 
 pub(super) struct Runner<'p> {
     client: Client,
-    plan: &'p Plan,
+    plan: &'p KvBenchPlan,
     share: u64,
     workload: Workload,
     pattern: ValuePattern,
@@ -54,7 +54,7 @@ impl PendingCall {
 impl<'p> Runner<'p> {
     pub(super) fn new(
         client: Client,
-        plan: &'p Plan,
+        plan: &'p KvBenchPlan,
         number: usize,
         progress: &'p AtomicU64,
     ) -> Self {

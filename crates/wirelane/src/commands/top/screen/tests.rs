@@ -17,7 +17,7 @@ use super::picture;
 use super::style::TerminalStyle;
 use crate::commands::top::feed::{FeedCommand, FeedEvent};
 use crate::output::Failure;
-use crate::watch::{Plan, Watcher};
+use crate::watch::{CollectionPlan, Watcher};
 
 const FULL: TerminalStyle = TerminalStyle { colours: true, unicode: true };
 const DOWN: u64 = 4;
@@ -27,7 +27,7 @@ const PLAIN: TerminalStyle = TerminalStyle { colours: false, unicode: false };
 fn first_sample(tree: &str) -> MachineSample {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees").join(tree);
     let open = || Tree::at(&path).map_err(|error| Failure::failed(error.to_string()));
-    let watcher = Watcher::start(open, Plan::default()).expect("collectors");
+    let watcher = Watcher::start(open, CollectionPlan::default()).expect("collectors");
     let mut sample = watcher.sample(Duration::from_secs(60));
     sample.at_ms = 1_794_772_800_000;
     sample.runs.clear();

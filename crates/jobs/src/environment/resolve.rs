@@ -61,7 +61,7 @@ pub(super) fn resolve<'n>(
 
 /// Whether the device's node is in this container: then RDMA was assigned, even if nothing reports it.
 fn has_node(tree: &Tree, device: &Device) -> bool {
-    let node = |uverbs: &String| tree.node(&format!("/dev/infiniband/{uverbs}"));
+    let node = |uverbs: &String| tree.metadata(&format!("/dev/infiniband/{uverbs}"));
     device.uverbs.as_ref().is_some_and(|uverbs| node(uverbs).value().is_some())
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node::Node;
 
 use super::test_machine::{Machine, environment};
-use super::{Format, Mode, Plan, Refusal, Request, Verdict, Version, plan};
+use super::{Format, Mode, EnvironmentPlan, Refusal, Request, Verdict, Version, plan};
 
 const V2: &str = "RoCE v2";
 const INFO: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":
@@ -23,7 +23,7 @@ fn request(
     variables: &[(&str, &str)],
     nccl: Option<Version>,
     peers: &[&str],
-) -> Result<Plan, Box<Refusal>> {
+) -> Result<EnvironmentPlan, Box<Refusal>> {
     let tree = machine.tree();
     let peers: Vec<_> = peers.iter().map(|peer| peer.parse().expect("an address")).collect();
     let environment = environment(variables);
@@ -32,17 +32,17 @@ fn request(
     plan(&Node::read(&tree), &tree, &request)
 }
 
-fn auto(machine: &Machine, variables: &[(&str, &str)]) -> Result<Plan, Box<Refusal>> {
+fn auto(machine: &Machine, variables: &[(&str, &str)]) -> Result<EnvironmentPlan, Box<Refusal>> {
     request(machine, Mode::Auto, variables, None, &[])
 }
 
-fn settings(plan: &Plan) -> BTreeMap<&str, &str> {
-    let ours = plan.settings.iter().filter(|setting| !setting.is_users);
-    ours.map(|setting| (setting.name.as_str(), setting.value.as_str())).collect()
+fn our_variables(plan: &EnvironmentPlan) -> BTreeMap<&str, &str> {
+    let ours = plan.variables.iter().filter(|variable| !variable.is_users);
+    ours.map(|variable| (variable.name.as_str(), variable.value.as_str())).collect()
 }
 
-fn hca(plan: &Plan) -> Option<&str> {
-    settings(plan).get("NCCL_IB_HCA").copied()
+fn hca(plan: &EnvironmentPlan) -> Option<&str> {
+    our_variables(plan).get("NCCL_IB_HCA").copied()
 }
 
 fn why<'d>(devices: &'d [super::DeviceVerdict], device: &str) -> &'d str {
@@ -53,7 +53,7 @@ fn why<'d>(devices: &'d [super::DeviceVerdict], device: &str) -> &'d str {
 #[test]
 fn a_pod_uses_its_assigned_devices_and_reports_why_others_are_dropped() {
     let plan = auto(&pod(), &[GIVEN]).expect("a plan");
-    let set = settings(&plan);
+    let set = our_variables(&plan);
     assert_eq!(set["NCCL_IB_HCA"], "=mlx5_4:1");
     assert_eq!(set["UCX_NET_DEVICES"], "mlx5_4:1");
     assert_eq!(set["OMPI_MCA_pml"], "ucx");
@@ -161,7 +161,7 @@ fn a_function_without_rdma_does_not_require_rdma() {
     {
         let plan = auto(&machine, &[given]).expect("a plan");
         assert_eq!(plan.mode, Mode::Tcp);
-        assert_eq!(settings(&plan)["NCCL_IB_DISABLE"], "1");
+        assert_eq!(our_variables(&plan)["NCCL_IB_DISABLE"], "1");
     }
 }
 
@@ -181,7 +181,7 @@ fn a_function_without_claimed_rdma_may_have_an_rdma_device() {
 fn an_empty_machine_uses_tcp_unless_rdma_is_required() {
     let empty = Machine::default().file("/etc/hostname", "a");
     let plan = auto(&empty, &[]).expect("a plan");
-    let set = settings(&plan);
+    let set = our_variables(&plan);
     assert_eq!((set["NCCL_IB_DISABLE"], set["UCX_TLS"]), ("1", "tcp,sm,self"));
     assert_eq!((set["OMPI_MCA_pml"], set["OMPI_MCA_btl"]), ("ob1", "^openib,uct"));
     let refusal = request(&empty, Mode::Rdma, &[], None, &[]).expect_err("refused");
@@ -196,11 +196,11 @@ fn roce_needs_a_gid_of_this_namespace() {
     assert!(why(&refusal.devices, "mlx5_0").contains("network namespace"), "{:?}", refusal.devices);
     let here = foreign.gid("mlx5_0", 3, "::ffff:10.1.0.5", V2, Some("net1"));
     let plan = auto(&here, &[]).expect("a plan");
-    assert_eq!(settings(&plan)["NCCL_IB_ADDR_FAMILY"], "AF_INET");
-    assert_eq!(settings(&plan)["NCCL_IB_ROCE_VERSION_NUM"], "2");
-    assert!(!settings(&plan).contains_key("NCCL_IB_GID_INDEX"));
+    assert_eq!(our_variables(&plan)["NCCL_IB_ADDR_FAMILY"], "AF_INET");
+    assert_eq!(our_variables(&plan)["NCCL_IB_ROCE_VERSION_NUM"], "2");
+    assert!(!our_variables(&plan).contains_key("NCCL_IB_GID_INDEX"));
     let old = request(&here, Mode::Auto, &[], Some(Version(2, 18, 5)), &[]).expect("a plan");
-    assert_eq!(settings(&old)["NCCL_IB_GID_INDEX"], "3");
+    assert_eq!(our_variables(&old)["NCCL_IB_GID_INDEX"], "3");
 }
 
 #[test]
@@ -225,16 +225,16 @@ fn a_function_without_a_guid_is_not_used() {
 fn open_mpi_is_configured_for_renamed_devices() {
     let machine = Machine::default().infiniband("ibp59s0", 0);
     let plan = auto(&machine, &[]).expect("a plan");
-    assert_eq!(settings(&plan)["OMPI_MCA_opal_common_ucx_devices"], "any");
+    assert_eq!(our_variables(&plan)["OMPI_MCA_opal_common_ucx_devices"], "any");
 }
 
 #[test]
 fn efa_uses_its_plugin_and_is_no_hca() {
     let machine = Machine::default().efa("rdmap16s27", 0);
     let plan = auto(&machine, &[]).expect("a plan");
-    assert_eq!(settings(&plan)["FI_PROVIDER"], "efa");
+    assert_eq!(our_variables(&plan)["FI_PROVIDER"], "efa");
     assert!(
-        !settings(&plan).keys().any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX"))
+        !our_variables(&plan).keys().any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX"))
     );
     assert!(plan.notes.iter().any(|note| note.contains("libnccl-net.so")), "{:?}", plan.notes);
 }
@@ -263,7 +263,7 @@ fn the_interface_to_the_peers_is_set_only_if_it_is_unique() {
     let machine = pod().file("/proc/net/route", routes);
     let interface = |peers: &[&str]| {
         let plan = request(&machine, Mode::Auto, &[GIVEN], None, peers).expect("a plan");
-        settings(&plan).get("NCCL_SOCKET_IFNAME").map(|name| (*name).to_owned())
+        our_variables(&plan).get("NCCL_SOCKET_IFNAME").map(|name| (*name).to_owned())
     };
     assert_eq!(interface(&["10.0.0.2", "10.0.0.3"]).as_deref(), Some("=eth0"));
     assert_eq!(interface(&["10.0.0.2", "192.168.1.3"]), None);
@@ -323,10 +323,10 @@ fn a_subnet_for_each_infiniband_rail_keeps_all_rails() {
     let machine = rails.infiniband("mlx5_9", 9).gid("mlx5_9", 0, "fe80::1", "IB/RoCE v1", None);
     let plan = auto(&machine, &[]).expect("a plan");
     assert_eq!(hca(&plan), Some("=mlx5_0:1,mlx5_1:1,mlx5_2:1,mlx5_3:1"));
-    assert_eq!(settings(&plan)["NCCL_CROSS_NIC"], "0");
+    assert_eq!(our_variables(&plan)["NCCL_CROSS_NIC"], "0");
     assert!(why(&plan.devices, "mlx5_9").contains("in another fabric"), "{:?}", plan.devices);
     let one = auto(&pod(), &[]).expect("a plan");
-    assert!(!settings(&one).contains_key("NCCL_CROSS_NIC"), "one subnet");
+    assert!(!our_variables(&one).contains_key("NCCL_CROSS_NIC"), "one subnet");
 }
 
 /// Two rails of 100 Gb/s in separate networks, and a port of 25 Gb/s for management.
@@ -402,7 +402,7 @@ fn only_nccl_is_configured_for_omni_path() {
     let machine =
         Machine::default().infiniband("hfi1_0", 0).link(driver, "/sys/bus/pci/drivers/hfi1");
     let plan = auto(&machine, &[]).expect("a plan");
-    assert_eq!(settings(&plan).keys().copied().collect::<Vec<_>>(), ["NCCL_IB_HCA"]);
+    assert_eq!(our_variables(&plan).keys().copied().collect::<Vec<_>>(), ["NCCL_IB_HCA"]);
     assert!(plan.notes.iter().any(|note| note.contains("psm2")), "{:?}", plan.notes);
 }
 

@@ -10,7 +10,7 @@ use super::assigned::{self, AssignedDevices};
 use super::gid::{self, GidPolicy};
 use super::library::Library;
 use super::resolve::{Selection, resolve};
-use super::setting::{Setting, Settings};
+use super::variable::{Variable, Variables};
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
 use super::version::Version;
 use super::{affinity, route};
@@ -18,7 +18,7 @@ use super::{affinity, route};
 /// The job to plan for.
 #[derive(Debug)]
 pub struct Request<'r> {
-    /// The environment of the job without our settings.
+    /// The environment of the job without our variables.
     pub environment: &'r BTreeMap<String, String>,
     /// With RDMA or without.
     pub mode: Mode,
@@ -44,16 +44,17 @@ pub enum Mode {
 
 /// The environment of a job, with reasons.
 #[derive(Debug, Serialize)]
-pub struct Plan {
+pub struct EnvironmentPlan {
     /// The transport of its data: `rdma` or `tcp`.
     pub mode: Mode,
     /// The verdict on every device.
     pub devices: Vec<DeviceVerdict>,
     /// Variables to set, and the user's own that are kept.
-    pub settings: Vec<Setting>,
+    #[serde(rename = "settings")]
+    pub variables: Vec<Variable>,
     /// Notes for the user.
     pub notes: Vec<String>,
-    /// Settings that help only on some hosts, and so are not set.
+    /// Variables that help only on some hosts, and so are not set.
     pub hints: Vec<String>,
     /// The assumed NCCL.
     pub nccl: Library,
@@ -62,7 +63,7 @@ pub struct Plan {
     pub(crate) gids: Option<(&'static str, u8)>,
 }
 
-impl Plan {
+impl EnvironmentPlan {
     /// The ports that the job uses, as `mlx5_0 port 1`.
     pub fn ports(&self) -> Vec<String> {
         let kept = self.devices.iter().filter(|device| device.verdict == Verdict::Kept);
@@ -82,7 +83,7 @@ pub struct Refusal {
 }
 
 /// Plans the environment of a job on this host.
-pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<Plan, Box<Refusal>> {
+pub fn plan(node: &Node, tree: &Tree, request: &Request) -> Result<EnvironmentPlan, Box<Refusal>> {
     let nccl = Library::find(tree, request.environment, request.nccl);
     let mut builder = PlanBuilder { node, tree, request, nccl, notes: Vec::new() };
     if request.mode == Mode::Tcp {
@@ -154,48 +155,48 @@ impl<'d> PlanBuilder<'d> {
         policy.map(Some).map_err(|reason| self.refuse(reason, resolved.verdicts()))
     }
 
-    fn rdma(mut self, resolved: &Selection, policy: Option<&GidPolicy>) -> Plan {
+    fn rdma(mut self, resolved: &Selection, policy: Option<&GidPolicy>) -> EnvironmentPlan {
         let usable_ports = &resolved.usable_ports;
         let verbs: Vec<UsablePort> =
             usable_ports.iter().filter(|usable| usable.kind.is_verbs()).copied().collect();
         let interface = self.interface();
-        let mut settings = Settings::new(self.request.environment);
+        let mut variables = Variables::new(self.request.environment);
         if verbs.len() < usable_ports.len() {
-            settings.efa();
+            variables.efa();
             self.notes.extend(efa_plugin(self.tree));
         }
         if !verbs.is_empty() {
-            settings.verbs(&verbs, policy);
+            variables.verbs(&verbs, policy);
         }
-        settings.socket(interface.as_deref());
+        variables.socket(interface.as_deref());
         self.notes.extend(affinity::lines(self.node, usable_ports));
         self.notes.extend(cautions(usable_ports));
         let hints = hints(self.node, usable_ports);
         let kind = policy.map(GidPolicy::kind);
-        let plan = self.finish(Mode::Rdma, resolved.verdicts(), settings, hints);
-        Plan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
+        let plan = self.finish(Mode::Rdma, resolved.verdicts(), variables, hints);
+        EnvironmentPlan { gids: kind.map(|kind| (kind.family(), kind.version)), ..plan }
     }
 
-    fn tcp(self, devices: Vec<DeviceVerdict>) -> Plan {
+    fn tcp(self, devices: Vec<DeviceVerdict>) -> EnvironmentPlan {
         let mut this = self;
         let interface = this.interface();
-        let mut settings = Settings::new(this.request.environment);
-        settings.tcp(this.node, interface.as_deref());
-        settings.socket(interface.as_deref());
-        this.finish(Mode::Tcp, devices, settings, Vec::new())
+        let mut variables = Variables::new(this.request.environment);
+        variables.tcp(this.node, interface.as_deref());
+        variables.socket(interface.as_deref());
+        this.finish(Mode::Tcp, devices, variables, Vec::new())
     }
 
     fn finish(
         mut self,
         mode: Mode,
         devices: Vec<DeviceVerdict>,
-        settings: Settings,
+        variables: Variables,
         hints: Vec<String>,
-    ) -> Plan {
-        self.notes.extend(settings.notes);
+    ) -> EnvironmentPlan {
+        self.notes.extend(variables.notes);
         self.notes.extend(self.nccl.notes());
         let (notes, nccl) = (self.notes, self.nccl);
-        Plan { mode, devices, settings: settings.list, notes, hints, nccl, gids: None }
+        EnvironmentPlan { mode, devices, variables: variables.list, notes, hints, nccl, gids: None }
     }
 
     /// The interface that leads to all peers, if there is exactly one.

@@ -2,7 +2,7 @@
 //!
 //! The platform reports the assigned devices in the environment ([`assigned`](self)); the host's files show which
 //! devices exist and work (`usable`); if they contradict each other the plan is refused with the reason. The
-//! environment is passed in as a map, nothing is changed, and the user's settings are kept.
+//! environment is passed in as a map, nothing is changed, and the user's variables are kept.
 //!
 //! Start at [`plan()`].
 
@@ -18,7 +18,7 @@ mod resolve;
 mod route;
 #[cfg(test)]
 mod scenarios;
-mod setting;
+mod variable;
 #[cfg(test)]
 mod test_machine;
 mod usable;
@@ -28,7 +28,7 @@ mod version;
 pub use format::{Format, shell_word};
 pub use library::Library;
 pub(crate) use network::Network;
-pub use plan::{Mode, Plan, Refusal, Request, plan};
-pub use setting::Setting;
+pub use plan::{Mode, EnvironmentPlan, Refusal, Request, plan};
+pub use variable::Variable;
 pub use usable_port::{DeviceVerdict, Verdict};
 pub use version::Version;

@@ -49,7 +49,7 @@ fn check_device(node: &Node, tree: &Tree, device: &Device) -> Result<(), DeviceV
         return Err(drop_device(device, why, "/sys/class/infiniband_verbs".to_owned()));
     };
     let path = format!("/dev/infiniband/{uverbs}");
-    match tree.node(&path) {
+    match tree.metadata(&path) {
         Reading::Value(file) if may_open(&node.process, &file).unwrap_or(true) => Ok(()),
         Reading::Value(file) => {
             let uid = node.process.uid.unwrap_or_default();

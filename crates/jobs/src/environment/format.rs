@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use super::plan::Plan;
-use super::setting::Setting;
+use super::plan::EnvironmentPlan;
+use super::variable::Variable;
 
 /// An output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,14 +16,14 @@ pub enum Format {
     Mca,
 }
 
-impl Plan {
-    /// The settings that the reader of this format knows, and the hints as comments.
+impl EnvironmentPlan {
+    /// The variables that the reader of this format knows, and the hints as comments.
     pub fn text(&self, format: Format) -> String {
         let mut text = String::new();
-        for setting in &self.settings {
-            let Some((name, value)) = format.assignment(setting) else { continue };
-            // The user's setting is in the environment, and stays there.
-            let _ = match setting.is_users {
+        for variable in &self.variables {
+            let Some((name, value)) = format.assignment(variable) else { continue };
+            // The user's variable is in the environment, and stays there.
+            let _ = match variable.is_users {
                 true => writeln!(text, "# {name} is set already"),
                 false => writeln!(text, "{}{name}{}{value}", format.prefix(), format.separator()),
             };
@@ -44,15 +44,15 @@ impl Format {
         if self == Format::Mca { " = " } else { "=" }
     }
 
-    fn assignment(self, setting: &Setting) -> Option<(String, String)> {
-        let name = &setting.name;
+    fn assignment(self, variable: &Variable) -> Option<(String, String)> {
+        let name = &variable.name;
         match self {
-            Format::Sh => is_shell_name(name).then(|| (name.clone(), shell_word(&setting.value))),
+            Format::Sh => is_shell_name(name).then(|| (name.clone(), shell_word(&variable.value))),
             Format::NcclConf => {
-                name.starts_with("NCCL_").then(|| (name.clone(), setting.value.clone()))
+                name.starts_with("NCCL_").then(|| (name.clone(), variable.value.clone()))
             }
             Format::Mca => {
-                Some((name.strip_prefix("OMPI_MCA_")?.to_owned(), setting.value.clone()))
+                Some((name.strip_prefix("OMPI_MCA_")?.to_owned(), variable.value.clone()))
             }
         }
     }

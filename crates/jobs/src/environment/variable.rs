@@ -9,9 +9,9 @@ use super::fabric::has_several_subnets;
 use super::gid::GidPolicy;
 use super::usable_port::{PortKind, UsablePort};
 
-/// One variable.
+/// One variable of the environment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Setting {
+pub struct Variable {
     /// `NCCL_IB_HCA`; Open MPI's begin with `OMPI_MCA_`.
     pub name: String,
     /// The value, ours or the user's.
@@ -22,18 +22,18 @@ pub struct Setting {
     pub is_users: bool,
 }
 
-/// Settings in the order in which they are written; variables in the environment keep their value.
+/// Variables in the order in which they are written; those in the environment keep their value.
 #[derive(Debug)]
-pub(super) struct Settings<'e> {
+pub(super) struct Variables<'e> {
     environment: &'e BTreeMap<String, String>,
-    pub(super) list: Vec<Setting>,
+    pub(super) list: Vec<Variable>,
     /// Notes on the user's values that differ from ours.
     pub(super) notes: Vec<String>,
 }
 
-impl<'e> Settings<'e> {
+impl<'e> Variables<'e> {
     pub(super) fn new(environment: &'e BTreeMap<String, String>) -> Self {
-        Settings { environment, list: Vec::new(), notes: Vec::new() }
+        Variables { environment, list: Vec::new(), notes: Vec::new() }
     }
 
     fn set(&mut self, name: &str, value: impl Into<String>, why: &str) {
@@ -44,7 +44,7 @@ impl<'e> Settings<'e> {
                 "{name} is already set to {theirs:?} and is kept; for this host it would be {ours:?}"
             ));
         }
-        self.list.push(Setting {
+        self.list.push(Variable {
             name: name.to_owned(),
             value: theirs.cloned().unwrap_or(ours),
             why: if theirs.is_some() { "set by you".to_owned() } else { why.to_owned() },
@@ -52,7 +52,7 @@ impl<'e> Settings<'e> {
         });
     }
 
-    /// Notes the effect of a setting of the user on the plan.
+    /// Notes the effect of a variable of the user on the plan.
     fn note_if_set(&mut self, name: &str, applies: impl Fn(&str) -> bool, effect: &str) {
         if self.environment.get(name).is_some_and(|value| applies(value)) {
             self.notes.push(format!("{name} is set: {effect}"));
