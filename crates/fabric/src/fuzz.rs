@@ -1,7 +1,7 @@
 //! Fuzz targets: everything that reads bytes of a peer. Each accepts any bytes, and panics only
 //! on a bug.
 
-pub use self::engine_target::engine;
+pub use self::stream_engine_target::stream_engine;
 
 /// A region, as a peer describes it.
 pub fn remote_region(bytes: &[u8]) {
@@ -44,14 +44,14 @@ pub fn link_peer(bytes: &[u8]) {
     crate::link::fuzz_peer(bytes);
 }
 
-mod engine_target {
+mod stream_engine_target {
     #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
 
     use std::collections::HashSet;
     use std::io;
     use std::time::Duration;
 
-    use crate::engine::{Engine, Stream};
+    use crate::engine::{Stream, StreamEngine};
     use crate::iovec::IoVec;
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
@@ -105,7 +105,7 @@ mod engine_target {
 
     /// The frame protocol. The first byte is the size of pieces. A small number as a frame's key
     /// is replaced by a region's key, which no fuzzer could guess.
-    pub fn engine(bytes: &[u8]) {
+    pub fn stream_engine(bytes: &[u8]) {
         let Some((piece, sends)) = bytes.split_first() else { return };
         let regions = [
             region(Rights::ALL),
@@ -119,7 +119,7 @@ mod engine_target {
             piece: usize::from(*piece) + 1,
             blocked: false,
         };
-        let mut engine = Engine::new([peer], Duration::from_secs(3600));
+        let mut engine = StreamEngine::new([peer], Duration::from_secs(3600));
         let keys = regions.each_ref().map(|region| engine.state.grants.add(region).expect("a row"));
         for header in sends.chunks_exact_mut(64) {
             if let Some(key) = keys.get(usize::from(header[24])) {
@@ -198,7 +198,7 @@ mod tests {
                 }
             }
             for target in [
-                super::engine,
+                super::stream_engine,
                 super::ring,
                 super::peer_socket,
                 super::offers,

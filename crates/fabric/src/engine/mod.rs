@@ -22,17 +22,17 @@ use frame::{Header, Kind};
 use lane_state::LaneState;
 pub(crate) use stream::Stream;
 
-pub(crate) struct Engine<S> {
+pub(crate) struct StreamEngine<S> {
     pub(crate) state: LaneState,
     channels: Vec<StreamChannel<S>>,
     next: usize,
 }
 
-impl<S: Stream> Engine<S> {
+impl<S: Stream> StreamEngine<S> {
     /// `receive_timeout`: how long an operation waits for one of the peer's receives.
     pub(crate) fn new(streams: impl IntoIterator<Item = S>, receive_timeout: Duration) -> Self {
         let channels = streams.into_iter().map(StreamChannel::new).collect();
-        Engine { state: LaneState::new(receive_timeout), channels, next: 0 }
+        StreamEngine { state: LaneState::new(receive_timeout), channels, next: 0 }
     }
 
     pub(crate) fn streams(&self) -> impl Iterator<Item = &S> {

@@ -13,7 +13,7 @@ use super::process::Process;
 use super::revoker::Revoker;
 use super::ring::Ring;
 use super::share::shareable;
-use crate::engine::Engine;
+use crate::engine::StreamEngine;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
@@ -40,7 +40,7 @@ pub(super) struct Connection {
 pub(super) struct ShmLane {
     id: u64,
     caps: Caps,
-    engine: Engine<Ring>,
+    engine: StreamEngine<Ring>,
     connection: Connection,
     timer: Timer,
     epoll: OwnedFd,
@@ -82,7 +82,7 @@ impl ShmLane {
         Ok(ShmLane {
             id: next_lane_id(),
             caps: Caps { private_memory, ..CAPS },
-            engine: Engine::new([ring], receive_timeout),
+            engine: StreamEngine::new([ring], receive_timeout),
             connection,
             timer,
             epoll,
