@@ -45,19 +45,19 @@ pub fn link_peer(bytes: &[u8]) {
 }
 
 mod stream_engine_target {
-    #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
+    #![allow(unsafe_code, reason = "implements a stream, see `stream_engine/stream.rs`")]
 
     use std::collections::HashSet;
     use std::io;
     use std::time::Duration;
 
-    use crate::engine::{Stream, StreamEngine};
     use crate::iovec::IoVec;
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
     use crate::region::{Region, Rights};
     use crate::remote::{AccessMethod, Window};
     use crate::setup::register_software;
+    use crate::stream_engine::{Stream, StreamEngine};
 
     /// A peer that sends the fuzzer's bytes, in pieces of the fuzzer's size, and ignores what it receives.
     struct FuzzedPeer {

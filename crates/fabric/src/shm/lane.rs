@@ -13,7 +13,6 @@ use super::process::Process;
 use super::revoker::Revoker;
 use super::ring::Ring;
 use super::share::shareable;
-use crate::engine::StreamEngine;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
@@ -23,6 +22,7 @@ use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, Flag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
 use crate::stats::Stats;
+use crate::stream_engine::StreamEngine;
 use crate::timer::Timer;
 
 /// What an end has after connecting.

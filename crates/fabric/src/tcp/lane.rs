@@ -7,13 +7,13 @@ use std::sync::Arc;
 use rustix::event::epoll;
 
 use super::Config;
-use crate::engine::{Stream, StreamEngine};
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
+use crate::stream_engine::{Stream, StreamEngine};
 use crate::timer::Timer;
 
 /// Over plain or encrypted sockets.

@@ -1,5 +1,5 @@
 //! TCP: for machines without RDMA. The peer's engine executes requests, directly into and
-//! out of the registered memory; see `engine`.
+//! out of the registered memory; see `stream_engine`.
 
 mod accept;
 mod connect;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use snow::TransportState;
 
-use crate::engine::Stream;
 use crate::setup::{Fabric, Side, UnconnectedLane};
+use crate::stream_engine::Stream;
 use crate::tcp::connect::prepare;
 use crate::tcp::encrypted_socket::{EncryptedSocket, MAX_PAYLOAD_BYTES};
 use crate::tcp::hello::HELLO_BYTES;

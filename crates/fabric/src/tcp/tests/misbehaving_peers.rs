@@ -61,7 +61,7 @@ fn end_after(sent: &[u8]) -> Failure {
     lane.stats().ended().expect("the lane is dead")
 }
 
-/// A frame as `engine/frame.rs` describes it.
+/// A frame as `stream_engine/frame.rs` describes it.
 fn frame(kind: u8, number: u32, length: u64, ack: u32) -> Vec<u8> {
     let mut frame = vec![0; if matches!(kind, 1 | 4 | 6 | 7) { 64 } else { 24 }];
     frame[0] = kind;
