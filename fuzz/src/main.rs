@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| TARGET.get_or_init(target)(bytes));
 
 fn target() -> fn(&[u8]) {
     match std::env::var("WIRELANE_FUZZ").as_deref() {
-        Ok("engine") => fabric::fuzz::engine,
+        Ok("stream_engine") => fabric::fuzz::stream_engine,
         Ok("ring") => fabric::fuzz::ring,
         Ok("peer_socket") => fabric::fuzz::peer_socket,
         Ok("offers") => fabric::fuzz::offers,

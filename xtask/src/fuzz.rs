@@ -24,7 +24,7 @@ pub(crate) struct FuzzArgs {
 
 /// Targets of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `doctor`, and one of `report`.
 const TARGETS: [&str; 17] = [
-    "engine",
+    "stream_engine",
     "ring",
     "peer_socket",
     "offers",

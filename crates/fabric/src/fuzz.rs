@@ -1,7 +1,7 @@
 //! Fuzz targets: everything that reads bytes of a peer. Each accepts any bytes, and panics only
 //! on a bug.
 
-pub use self::engine_target::engine;
+pub use self::stream_engine_target::stream_engine;
 
 /// A region, as a peer describes it.
 pub fn remote_region(bytes: &[u8]) {
@@ -44,26 +44,26 @@ pub fn link_peer(bytes: &[u8]) {
     crate::link::fuzz_peer(bytes);
 }
 
-mod engine_target {
-    #![allow(unsafe_code, reason = "implements a stream, see `engine/stream.rs`")]
+mod stream_engine_target {
+    #![allow(unsafe_code, reason = "implements a stream, see `stream_engine/stream.rs`")]
 
     use std::collections::HashSet;
     use std::io;
     use std::time::Duration;
 
-    use crate::engine::{Engine, Stream};
     use crate::iovec::IoVec;
     use crate::memory::{Memory, Pages, copy::copy};
     use crate::op::{Op, Work};
     use crate::region::{Region, Rights};
     use crate::remote::{AccessMethod, Window};
     use crate::setup::register_software;
+    use crate::stream_engine::{Stream, StreamEngine};
 
-    /// A peer that sends the fuzzer's bytes, in pieces of the fuzzer's size, and ignores what it receives.
+    /// A peer that sends the fuzzer's bytes, in chunks of the fuzzer's size, and ignores what it receives.
     struct FuzzedPeer {
         sends: Vec<u8>,
         sent: usize,
-        piece: usize,
+        chunk: usize,
         blocked: bool,
     }
 
@@ -71,19 +71,19 @@ mod engine_target {
         const IMM_WITHOUT_DATA: bool = true;
         const READ_AHEAD_BYTES: usize = 256;
 
-        /// Accepts one piece at a time, and nothing every other time.
+        /// Accepts one chunk at a time, and nothing every other time.
         unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {
             self.blocked = !self.blocked;
             if self.blocked {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            Ok(parts.iter().map(|part| part.length).sum::<usize>().min(self.piece))
+            Ok(parts.iter().map(|part| part.length).sum::<usize>().min(self.chunk))
         }
 
         unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize> {
             let mut count = 0;
             for part in parts {
-                let left = (self.sends.len() - self.sent).min(self.piece - count);
+                let left = (self.sends.len() - self.sent).min(self.chunk - count);
                 let take = part.length.min(left);
                 // SAFETY: the engine's part is writable; the bytes are ours.
                 unsafe { copy(part.address, self.sends[self.sent..].as_ptr(), take) };
@@ -103,10 +103,10 @@ mod engine_target {
         register_software(&memory, rights)
     }
 
-    /// The frame protocol. The first byte is the size of pieces. A small number as a frame's key
+    /// The frame protocol. The first byte is the size of chunks. A small number as a frame's key
     /// is replaced by a region's key, which no fuzzer could guess.
-    pub fn engine(bytes: &[u8]) {
-        let Some((piece, sends)) = bytes.split_first() else { return };
+    pub fn stream_engine(bytes: &[u8]) {
+        let Some((chunk, sends)) = bytes.split_first() else { return };
         let regions = [
             region(Rights::ALL),
             region(Rights { read: true, ..Rights::NONE }),
@@ -116,10 +116,10 @@ mod engine_target {
         let peer = FuzzedPeer {
             sends: Vec::new(),
             sent: 0,
-            piece: usize::from(*piece) + 1,
+            chunk: usize::from(*chunk) + 1,
             blocked: false,
         };
-        let mut engine = Engine::new([peer], Duration::from_secs(3600));
+        let mut engine = StreamEngine::new([peer], Duration::from_secs(3600));
         let keys = regions.each_ref().map(|region| engine.state.grants.add(region).expect("a row"));
         for header in sends.chunks_exact_mut(64) {
             if let Some(key) = keys.get(usize::from(header[24])) {
@@ -146,7 +146,7 @@ mod engine_target {
         }
         engine.flush();
         let (mut done, mut seen) = (Vec::new(), HashSet::new());
-        for _ in 0..sends.len() / (usize::from(*piece) + 1) + 8 {
+        for _ in 0..sends.len() / (usize::from(*chunk) + 1) + 8 {
             engine.poll(&mut done);
         }
         engine.close(crate::Failure::Flushed);
@@ -198,7 +198,7 @@ mod tests {
                 }
             }
             for target in [
-                super::engine,
+                super::stream_engine,
                 super::ring,
                 super::peer_socket,
                 super::offers,

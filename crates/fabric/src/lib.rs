@@ -13,7 +13,6 @@
 mod attached_regions;
 mod completion_sink;
 mod drive;
-mod engine;
 mod error;
 mod exchange;
 #[cfg(any(test, feature = "fuzz"))]
@@ -40,6 +39,7 @@ pub mod sim;
 mod slab;
 mod splitter;
 mod stats;
+mod stream_engine;
 pub mod tcp;
 mod timer;
 mod unreleased;

@@ -1,5 +1,6 @@
 //! State that one end writes and the other reads: its ring, its read position in the peer's ring, whether it
-//! sleeps, and which of its grants are valid.
+//! sleeps, and which of its grants are valid. It is a lane's own; the slot block of a store's client (`kv_proto::wire`) is another,
+//! in memory that the client has granted.
 //!
 //! Unsafe here: a control block is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
 //! are constants or checked here. The owner's mapping is the only writable one. What
@@ -16,16 +17,16 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::mm::ProtFlags;
 
 use super::access::{self, Word};
-use super::doorbell::Flag;
-use super::mapping::{Pages, is_huge};
+use super::mapping::{MappedPages, is_huge};
+use super::sleep_flag::SleepFlag;
 use crate::iovec::IoVec;
 use crate::memory::copy::copy;
 
-/// Our own control block.
+/// Our own control block of a lane.
 #[derive(Debug)]
 pub(crate) struct ControlBlock {
     file: OwnedFd,
-    pages: Pages,
+    pages: MappedPages,
 }
 
 impl ControlBlock {
@@ -36,7 +37,7 @@ impl ControlBlock {
             MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
         )?;
         ftruncate(&file, SIZE as u64)?;
-        let pages = Pages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
+        let pages = MappedPages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
         // After our own mapping: from now on it can be neither mapped for writing nor shortened.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
         fcntl_add_seals(&file, seals)?;
@@ -121,7 +122,7 @@ impl ControlBlock {
 /// The peer's control block.
 #[derive(Debug)]
 pub(crate) struct PeerControlBlock {
-    pages: Pages,
+    pages: MappedPages,
 }
 
 impl PeerControlBlock {
@@ -131,7 +132,7 @@ impl PeerControlBlock {
             let why = "its huge pages could be freed by the peer";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        Ok(PeerControlBlock { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
+        Ok(PeerControlBlock { pages: MappedPages::map_sealed(file, SIZE, ProtFlags::READ)? })
     }
 
     #[inline]
@@ -240,7 +241,7 @@ impl GrantId {
 /// The flag of an end that sleeps.
 pub(crate) struct Sleeping<'b>(&'b AtomicU32);
 
-impl Flag for Sleeping<'_> {
+impl SleepFlag for Sleeping<'_> {
     fn store(&self, value: u32) {
         self.0.store(value, Ordering::Relaxed);
     }
@@ -298,7 +299,7 @@ fn line(at: u64) -> usize {
     (at % RING_BYTES as u64) as usize & !7
 }
 
-impl Pages {
+impl MappedPages {
     fn number(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: a constant of this file, or an offset in the ring rounded to eight: aligned, within the
         // pages, which live as long as `self`.

@@ -1,12 +1,12 @@
-//! The handshake at the dialling end: bytes in, bytes out, without sockets.
+//! The handshake at the initiator: bytes in, bytes out, without sockets.
 
 use std::fmt;
 
 use snow::HandshakeState;
 
 use super::answer::{Answer, UnknownProtocol};
+use super::connect::Credentials;
 use super::connection::HandshakeResult;
-use super::dial::Credentials;
 use super::framing::{Framing, FramingError};
 use super::key::{KeyId, Secret};
 use super::noise::{FIRST_MESSAGE_BYTES, TAG_BYTES, initiator};

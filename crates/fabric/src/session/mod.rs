@@ -2,16 +2,15 @@
 //!
 //! A TCP connection starts with a handshake that negotiates a version, authenticates both ends by a shared
 //! secret and exchanges hellos. The content of hellos and messages is defined by the caller; this module knows nothing of
-//! lanes. Nothing here blocks but [`dial()`] and
-//! [`Acceptor::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
+//! lanes. Nothing here blocks but [`connect()`] and
+//! [`SessionListener::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
 //!
-//! Start at [`Session`]. [`dial()`] connects to an [`Acceptor`], which returns the session at the other end;
+//! Start at [`Session`]. [`connect()`] connects to a [`SessionListener`], which returns the session at the other end;
 //! [`Keyring`] has the secrets that a listener authenticates initiators with, [`Credentials`] an initiator's own.
 
-mod acceptor;
 mod answer;
+mod connect;
 mod connection;
-mod dial;
 mod error;
 mod framing;
 #[cfg(any(test, feature = "fuzz"))]
@@ -19,6 +18,7 @@ mod fuzz;
 mod initiator;
 mod key;
 mod keyring;
+mod listener;
 mod noise;
 mod outgoing;
 mod preface;
@@ -30,14 +30,15 @@ mod ticket;
 
 use std::time::Duration;
 
-pub use acceptor::{
-    Acceptor, AcceptorConfig, AcceptorCounts, HelloCheck, InitiatorInfo, LaneHandler, OtherHandler,
-};
+pub use connect::{Credentials, connect};
 pub use connection::Session;
-pub use dial::{Credentials, dial};
 pub use error::{SessionError, SessionErrorKind};
 pub use key::Key;
 pub use keyring::Keyring;
+pub use listener::{
+    HelloCheck, InitiatorInfo, LaneHandler, ListenerConfig, ListenerCounts, OtherHandler,
+    SessionListener,
+};
 pub(crate) use refusal::SHUTTING_DOWN;
 pub use refusal::{Reason, Refusal};
 pub use ticket::Ticket;

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::acceptor::{AcceptorConfig, InitiatorInfo};
 use super::answer::Answer;
 use super::connection::HandshakeResult;
 use super::framing::{Framing, FramingError};
 use super::key::{KeyId, Secret};
 use super::keyring::FoundSecret;
+use super::listener::{InitiatorInfo, ListenerConfig};
 use super::noise::{EPHEMERAL_BYTES, TAG_BYTES, responder};
 use super::preface::{BadPreface, MAGIC, PREFACE_BYTES, Preface, Versions, versions};
 use super::refusal::{Reason, Refusal, shortened};
@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// What all handshakes of a listener share.
 pub(super) struct HandshakeContext {
-    pub(super) config: AcceptorConfig,
+    pub(super) config: ListenerConfig,
     pub(super) alive: Arc<AtomicUsize>,
     /// Used for unknown keys, so that they take as long as wrong secrets.
     decoy: Secret,
@@ -65,7 +65,7 @@ pub(super) struct HandshakeRefusal {
 }
 
 impl HandshakeContext {
-    pub(super) fn new(mut config: AcceptorConfig) -> Result<Arc<Self>, Error> {
+    pub(super) fn new(mut config: ListenerConfig) -> Result<Arc<Self>, Error> {
         config.max_hello = config.max_hello.min(MAX_MESSAGE);
         let alive = Arc::new(AtomicUsize::new(0));
         Ok(Arc::new(HandshakeContext { config, alive, decoy: random_secret()? }))
@@ -126,8 +126,8 @@ impl Responder {
         };
         let preface = Preface::parse(head)?;
         if preface == Preface::Plain && self.context.config.require_authentication {
-            let text = "authentication required: configure the key of this peer, or let it accept \
-            anonymous clients";
+            let text = "authentication required: configure the listener's key, or let it accept \
+            anonymous initiators";
             return Err(HandshakeRefusal::new(Reason::Unauthenticated, text));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
@@ -231,7 +231,8 @@ fn choose(theirs: Versions) -> Result<u8, HandshakeRefusal> {
     }
     ours.common(theirs).ok_or_else(|| {
         let text = format!(
-            "this peer supports protocol versions {ours}, the client {theirs}: update the older end"
+            "the listener supports protocol versions {ours}, the initiator {theirs}: update the \
+            older end"
         );
         HandshakeRefusal::new(Reason::WrongVersion, text)
     })
@@ -242,7 +243,7 @@ fn check_length(hello: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     if hello.len() < MAX_MESSAGE {
         return Ok(hello);
     }
-    let text = format!("the hello of this peer has {} bytes, over the limit", hello.len());
+    let text = format!("the listener's hello has {} bytes, over the limit", hello.len());
     Err(Refusal { code: "hello_too_long", text })
 }
 

@@ -13,16 +13,16 @@ use super::process::Process;
 use super::revoker::Revoker;
 use super::ring::Ring;
 use super::share::shareable;
-use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
-use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, Flag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
+use crate::segment::sleep_flag::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, SleepFlag, announce, must_wake};
 use crate::stats::Stats;
+use crate::stream_engine::StreamEngine;
 use crate::timer::Timer;
 
 /// What an end has after connecting.
@@ -40,7 +40,7 @@ pub(super) struct Connection {
 pub(super) struct ShmLane {
     id: u64,
     caps: Caps,
-    engine: Engine<Ring>,
+    engine: StreamEngine<Ring>,
     connection: Connection,
     timer: Timer,
     epoll: OwnedFd,
@@ -82,7 +82,7 @@ impl ShmLane {
         Ok(ShmLane {
             id: next_lane_id(),
             caps: Caps { private_memory, ..CAPS },
-            engine: Engine::new([ring], receive_timeout),
+            engine: StreamEngine::new([ring], receive_timeout),
             connection,
             timer,
             epoll,

@@ -1,5 +1,5 @@
 //! Shared memory between processes of one host. Writes, reads and atomics of a peer's memory are plain
-//! loads and stores to its mapped pages; messages and immediate data are sent through a ring by the `engine`.
+//! loads and stores to its mapped pages; messages and immediate data are sent through a ring by the `stream_engine`.
 //!
 //! Access is granted by passing a descriptor: a region is a memfd that is sealed against shrinking, and read-only if
 //! peers may only read. All state is in descriptors, so a crash leaves nothing behind. Each end

@@ -10,9 +10,9 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::engine::Stream;
 use crate::iovec::IoVec;
 use crate::segment::control_block::{ControlBlock, PeerControlBlock, RING_BYTES};
+use crate::stream_engine::Stream;
 
 pub(super) struct Ring {
     control_block: Arc<ControlBlock>,

@@ -16,9 +16,9 @@ use snow::TransportState;
 
 use super::noise::{LENGTH_BYTES, TAG_BYTES};
 use super::socket::Socket;
-use crate::engine::Stream;
 use crate::iovec::IoVec;
 use crate::memory::copy::copy;
+use crate::stream_engine::Stream;
 
 pub(super) struct EncryptedSocket {
     socket: Socket,

@@ -7,20 +7,20 @@ use std::sync::Arc;
 use rustix::event::epoll;
 
 use super::Config;
-use crate::engine::{Engine, Stream};
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
+use crate::stream_engine::{Stream, StreamEngine};
 use crate::timer::Timer;
 
 /// Over plain or encrypted sockets.
 pub(super) struct TcpLane<S> {
     id: u64,
     caps: Caps,
-    pub(super) engine: Engine<S>,
+    pub(super) engine: StreamEngine<S>,
     timer: Timer,
     epoll: OwnedFd,
     /// For which sockets epoll also waits for writability.
@@ -47,7 +47,7 @@ impl<S: Stream + AsFd> TcpLane<S> {
         // Frames stay in order on one stream, and so do messages that wait for receives; streams
         // overtake each other.
         let caps = Caps { ordered: sockets.len() == 1, ..CAPS };
-        let engine = Engine::new(sockets, config.receive_timeout);
+        let engine = StreamEngine::new(sockets, config.receive_timeout);
         Ok(TcpLane { id: next_lane_id(), caps, engine, timer, epoll, writing })
     }
 

@@ -8,8 +8,8 @@ use std::io;
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use crate::engine::Stream;
 use crate::iovec::IoVec;
+use crate::stream_engine::Stream;
 
 pub(super) struct Socket(TcpStream);
 

@@ -157,9 +157,9 @@ impl VerbsLane {
     #[inline]
     fn submit(&mut self) {
         let Some(qp) = &self.qp else { return };
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        let received = self.receives.submit(qp, &mut over);
-        let sent = self.sends.submit(qp, &mut over);
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        let received = self.receives.submit(qp, &mut sink);
+        let sent = self.sends.submit(qp, &mut sink);
         if received.is_err() || sent.is_err() {
             self.end(Failure::Local);
         }
@@ -204,8 +204,8 @@ impl VerbsLane {
         match number {
             Some(number) => self.receive(number, wc, result, done),
             None => {
-                let mut over = CompletionSink { stats: &self.stats, done };
-                self.sends.complete(wc.wr_id, result, &mut over);
+                let mut sink = CompletionSink { stats: &self.stats, done };
+                self.sends.complete(wc.wr_id, result, &mut sink);
             }
         }
         if let Err(failure) = result {
@@ -223,7 +223,7 @@ impl VerbsLane {
     ) {
         let mut length = wc.byte_len as usize;
         if let Some(datagram) = &self.datagram {
-            if result.is_ok() && !datagram.sent(wc) {
+            if result.is_ok() && !datagram.is_from_peer(wc) {
                 self.open_port.events.count_unknown_peer();
                 return self.receives.repost(number);
             }
@@ -286,9 +286,9 @@ impl VerbsLane {
 
     /// Completes everything in flight.
     fn abandon(&mut self) {
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        self.sends.abandon(&mut over);
-        self.receives.abandon(&mut over);
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        self.sends.abandon(&mut sink);
+        self.receives.abandon(&mut sink);
     }
 
     /// Reads the device's events, for all its lanes.
@@ -430,7 +430,7 @@ fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message:
         // writes, but a completion never precedes them.
         ordered: datagram.is_none(),
         max_message: datagram.map_or(max_message as usize, Datagram::max_message),
-        max_slices: open_port.sizes.pieces as usize,
+        max_slices: open_port.sizes.max_slices as usize,
         depth: open_port.sizes.send_wr as usize,
         receives: open_port.sizes.recv_wr as usize,
         inline: qp.inline() as usize,

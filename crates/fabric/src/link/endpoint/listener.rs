@@ -12,12 +12,14 @@ use crate::error::{Error, ErrorKind};
 use crate::link::config::Policy;
 use crate::link::connected_link::Link;
 use crate::link::protocol::hello::Hello;
-use crate::session::{self, Acceptor, AcceptorConfig, AcceptorCounts, InitiatorInfo, Refusal};
+use crate::session::{
+    self, InitiatorInfo, ListenerConfig, ListenerCounts, Refusal, SessionListener,
+};
 use crate::verbs;
 
 /// Accepts links from peers.
 pub struct Listener {
-    acceptor: Acceptor,
+    session_listener: SessionListener,
     inner: Arc<Inner>,
     /// The reason, if new links are refused.
     closed: Arc<OnceLock<String>>,
@@ -26,14 +28,14 @@ pub struct Listener {
 impl Listener {
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.acceptor.address()
+        self.session_listener.address()
     }
 
     /// The next link; waits up to `limit`. Its rails are set up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
-        let session = self.acceptor.accept(limit)?;
+        let session = self.session_listener.accept(limit)?;
         let Some(theirs) = Hello::parse(session.hello()) else {
-            let why = "the client's hello has an unknown format";
+            let why = "the initiator's hello has an unknown format";
             let fix = "run the same version at both ends";
             return Some(Err(Error::new(ErrorKind::Unsupported, "accept a link", why, fix)));
         };
@@ -50,12 +52,12 @@ impl Listener {
 
     /// Readable while [`Listener::accept`] would return a link without waiting.
     pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.acceptor.fd()
+        self.session_listener.fd()
     }
 
     /// Counters of accepted and refused connections.
-    pub fn counts(&self) -> &AcceptorCounts {
-        self.acceptor.counts()
+    pub fn counts(&self) -> &ListenerCounts {
+        self.session_listener.counts()
     }
 }
 
@@ -85,21 +87,21 @@ impl Endpoint {
             // So that our hello to the first initiators has the ports too.
             self.inner.ports.query_within(DEVICE_QUERY_TIMEOUT);
         }
-        let acceptor = Acceptor::open(
+        let session_listener = SessionListener::open(
             address,
-            AcceptorConfig {
+            ListenerConfig {
                 keyring: settings.keyring.clone(),
                 require_authentication: settings.require_authentication,
                 max_sessions: settings.max_peers,
                 session: session::Config { peer_timeout: settings.link.peer_timeout },
-                on_lane: Some(Arc::new(move |hello, socket| {
-                    connection_router.deliver(hello, socket)
+                on_lane: Some(Arc::new(move |header, socket| {
+                    connection_router.deliver(header, socket)
                 })),
                 on_other: others,
-                ..AcceptorConfig::new(check)
+                ..ListenerConfig::new(check)
             },
         )?;
-        Ok(Listener { acceptor, inner: self.inner.clone(), closed })
+        Ok(Listener { session_listener, inner: self.inner.clone(), closed })
     }
 }
 
@@ -121,8 +123,9 @@ impl Inner {
             |port: &verbs::UsablePort| verbs::allowed(&port.gid, &self.settings.verbs.allowed_gids);
         let wanted = ours.policy != Policy::Off && !theirs.ports.is_empty();
         if wanted && !theirs.ports.iter().any(allowed) {
-            let text = "none of the client's GIDs is in security.rdma.allowed_gids of the listener"
-                .to_owned();
+            let text =
+                "none of the initiator's GIDs is in security.rdma.allowed_gids of the listener"
+                    .to_owned();
             return refuse("gid_not_allowed", text);
         }
         Ok(ours.to_bytes())
@@ -131,6 +134,6 @@ impl Inner {
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("listener", &self.acceptor).finish_non_exhaustive()
+        f.debug_struct("Listener").field("listener", &self.session_listener).finish_non_exhaustive()
     }
 }

@@ -175,7 +175,7 @@ impl Endpoint {
         let config = session::Config { peer_timeout: inner.settings.link.peer_timeout };
         let session = loop {
             let left = limit.saturating_sub(started.elapsed());
-            match session::dial(address, credentials, &ours.to_bytes(), &config, left) {
+            match session::connect(address, credentials, &ours.to_bytes(), &config, left) {
                 // The listener has too many connections: try again for a while.
                 Err(error)
                     if error.kind() == ErrorKind::Full
@@ -301,7 +301,7 @@ impl Inner {
             inner: self.clone(),
             peer: session.peer_address(),
             theirs: theirs.clone(),
-            acceptor: dialled.then_some(session.peer_address()),
+            listener_address: dialled.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
             has_key: session.is_encrypted(),

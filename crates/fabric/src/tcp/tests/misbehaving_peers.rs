@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::tcp::connect::UnconnectedTcpLane;
-use crate::tcp::hello::hello;
 use crate::tcp::offer::{ConnectMethod, Offer};
+use crate::tcp::stream_header::stream_header;
 use crate::tcp::{Config, Tcp};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
 
@@ -41,7 +41,7 @@ fn address(offer: &Offer) -> SocketAddr {
 /// Connects like a peer, with this token.
 fn call(offer: &Offer, token: u128) -> TcpStream {
     let mut socket = TcpStream::connect(address(offer)).unwrap();
-    socket.write_all(&hello(0, offer.id)).unwrap();
+    socket.write_all(&stream_header(0, offer.id)).unwrap();
     socket.write_all(&token.to_le_bytes()).unwrap();
     socket
 }
@@ -61,7 +61,7 @@ fn end_after(sent: &[u8]) -> Failure {
     lane.stats().ended().expect("the lane is dead")
 }
 
-/// A frame as `engine/frame.rs` describes it.
+/// A frame as `stream_engine/frame.rs` describes it.
 fn frame(kind: u8, number: u32, length: u64, ack: u32) -> Vec<u8> {
     let mut frame = vec![0; if matches!(kind, 1 | 4 | 6 | 7) { 64 } else { 24 }];
     frame[0] = kind;

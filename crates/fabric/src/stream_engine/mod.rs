@@ -22,17 +22,17 @@ use frame::{Header, Kind};
 use lane_state::LaneState;
 pub(crate) use stream::Stream;
 
-pub(crate) struct Engine<S> {
+pub(crate) struct StreamEngine<S> {
     pub(crate) state: LaneState,
     channels: Vec<StreamChannel<S>>,
     next: usize,
 }
 
-impl<S: Stream> Engine<S> {
+impl<S: Stream> StreamEngine<S> {
     /// `receive_timeout`: how long an operation waits for one of the peer's receives.
     pub(crate) fn new(streams: impl IntoIterator<Item = S>, receive_timeout: Duration) -> Self {
         let channels = streams.into_iter().map(StreamChannel::new).collect();
-        Engine { state: LaneState::new(receive_timeout), channels, next: 0 }
+        StreamEngine { state: LaneState::new(receive_timeout), channels, next: 0 }
     }
 
     pub(crate) fn streams(&self) -> impl Iterator<Item = &S> {
@@ -87,10 +87,10 @@ impl<S: Stream> Engine<S> {
             let channel = self.least_busy();
             return self.channels[channel].queue(header, id);
         }
-        let piece = (header.length as usize).div_ceil(parts);
+        let part_length = (header.length as usize).div_ceil(parts);
         for part in 0..parts {
-            let start = part * piece;
-            let length = piece.min(header.length as usize - start);
+            let start = part * part_length;
+            let length = part_length.min(header.length as usize - start);
             let number = self.state.operations.add_part(id, start, length, part == 0);
             let offset = header.offset.wrapping_add(start as u64);
             let header = Header { number, offset, length: length as u64, ..header };

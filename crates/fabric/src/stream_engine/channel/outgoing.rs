@@ -7,12 +7,12 @@
 use std::io::ErrorKind;
 
 use super::StreamChannel;
-use crate::engine::frame::{Header, Kind};
-use crate::engine::lane_state::LaneState;
-use crate::engine::stream::Stream;
 use crate::iovec::{IoVec, append};
 use crate::op::Failure;
 use crate::region::Slice;
+use crate::stream_engine::frame::{Header, Kind};
+use crate::stream_engine::lane_state::LaneState;
+use crate::stream_engine::stream::Stream;
 
 pub(super) struct Outgoing {
     pub(super) header: Header,
@@ -30,7 +30,7 @@ pub(super) enum Payload {
 
 impl<S: Stream> StreamChannel<S> {
     /// Sends what it can.
-    pub(in crate::engine) fn flush(&mut self, state: &mut LaneState) {
+    pub(in crate::stream_engine) fn flush(&mut self, state: &mut LaneState) {
         while !self.queue.is_empty() {
             self.gather(state);
             // SAFETY: `gather` took the parts from frames in the queue, whose memory the queue, the
@@ -124,7 +124,7 @@ impl<S: Stream> StreamChannel<S> {
 
     /// Sends acknowledgements and credits to the peer, unless another frame soon would: a frame that is posted within
     /// a few polls includes them for free. `now`: without waiting for such a frame.
-    pub(in crate::engine) fn report(&mut self, state: &mut LaneState, now: bool) {
+    pub(in crate::stream_engine) fn report(&mut self, state: &mut LaneState, now: bool) {
         if self.executed == self.reported && !state.must_report() {
             self.polls_unreported = 0;
             return;

@@ -8,13 +8,13 @@ use std::io::ErrorKind;
 
 use super::StreamChannel;
 use super::outgoing::{MAX_PARTS, Payload};
-use crate::engine::frame::{Decoded, Header, Kind};
-use crate::engine::lane_state::LaneState;
-use crate::engine::stream::Stream;
 use crate::iovec::{IoVec, append};
 use crate::memory::copy::copy;
 use crate::op::{Done, Failure, Op, Work};
 use crate::region::{Rights, Slice};
+use crate::stream_engine::frame::{Decoded, Header, Kind};
+use crate::stream_engine::lane_state::LaneState;
+use crate::stream_engine::stream::Stream;
 
 /// A frame whose payload is being received.
 pub(super) struct Incoming {
@@ -33,7 +33,7 @@ pub(super) enum Sink {
 
 impl<S: Stream> StreamChannel<S> {
     /// Reads and executes frames.
-    pub(in crate::engine) fn receive(&mut self, state: &mut LaneState) {
+    pub(in crate::stream_engine) fn receive(&mut self, state: &mut LaneState) {
         let mut budget = MAX_BYTES_PER_POLL;
         while !self.ended {
             let capacity = self.collect_parts(state);
@@ -87,7 +87,7 @@ impl<S: Stream> StreamChannel<S> {
         }
         self.parts.truncate(MAX_PARTS - 1);
         let filled = self.unread.1;
-        // A payload in more pieces than fit must be complete before the buffer is filled.
+        // A payload in more parts than fit must be complete before the buffer is filled.
         let listed: usize = self.parts.iter().map(|part| part.length).sum();
         if self.incoming.as_ref().is_none_or(|incoming| incoming.left() == listed) {
             self.parts.push(IoVec::of_bytes(&mut self.buffer[filled..]));
