@@ -2,7 +2,7 @@
 //! process by the store itself, over RDMA, shared memory or TCP.
 //!
 //! Start at [`Client`], which blocks, or at [`AsyncClient`], the same for tokio; both are made from [`Settings`]. What
-//! they get is a [`Value`], and every failure is an [`Error`] with a [`ErrorKind`] to match on.
+//! they get is a [`Value`], and every failure is an [`Error`] with an [`ErrorKind`] to match on.
 //!
 //! ```no_run
 //! use kv_client::{Client, Condition, ErrorKind, PutOptions, Settings};
