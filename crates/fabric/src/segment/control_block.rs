@@ -17,7 +17,7 @@ use rustix::mm::ProtFlags;
 
 use super::access::{self, Word};
 use super::doorbell::Flag;
-use super::mapping::{Pages, is_huge};
+use super::mapping::{MappedPages, is_huge};
 use crate::iovec::IoVec;
 use crate::memory::copy::copy;
 
@@ -25,7 +25,7 @@ use crate::memory::copy::copy;
 #[derive(Debug)]
 pub(crate) struct ControlBlock {
     file: OwnedFd,
-    pages: Pages,
+    pages: MappedPages,
 }
 
 impl ControlBlock {
@@ -36,7 +36,7 @@ impl ControlBlock {
             MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING,
         )?;
         ftruncate(&file, SIZE as u64)?;
-        let pages = Pages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
+        let pages = MappedPages::map(&file, SIZE, ProtFlags::READ | ProtFlags::WRITE)?;
         // After our own mapping: from now on it can be neither mapped for writing nor shortened.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
         fcntl_add_seals(&file, seals)?;
@@ -121,7 +121,7 @@ impl ControlBlock {
 /// The peer's control block.
 #[derive(Debug)]
 pub(crate) struct PeerControlBlock {
-    pages: Pages,
+    pages: MappedPages,
 }
 
 impl PeerControlBlock {
@@ -131,7 +131,7 @@ impl PeerControlBlock {
             let why = "its huge pages could be freed by the peer";
             return Err(io::Error::new(io::ErrorKind::InvalidData, why));
         }
-        Ok(PeerControlBlock { pages: Pages::map_sealed(file, SIZE, ProtFlags::READ)? })
+        Ok(PeerControlBlock { pages: MappedPages::map_sealed(file, SIZE, ProtFlags::READ)? })
     }
 
     #[inline]
@@ -298,7 +298,7 @@ fn line(at: u64) -> usize {
     (at % RING_BYTES as u64) as usize & !7
 }
 
-impl Pages {
+impl MappedPages {
     fn number(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: a constant of this file, or an offset in the ring rounded to eight: aligned, within the
         // pages, which live as long as `self`.

@@ -1,6 +1,6 @@
 //! Mapped pages of a memfd, and a peer's region as such pages.
 //!
-//! Unsafe here: `Pages` maps a file once and unmaps it in `Drop`. A file of a peer's is mapped only if it
+//! Unsafe here: `MappedPages` maps a file once and unmaps it in `Drop`. A file of a peer's is mapped only if it
 //! is sealed against shrinking, so that its pages stay; for huge pages see `is_huge`. The bytes are
 //! accessed only by `copy` and atomics.
 #![allow(unsafe_code, reason = "maps files and touches their bytes")]
@@ -20,22 +20,22 @@ use crate::region::Slice;
 
 /// Mapped pages.
 #[derive(Debug)]
-pub(crate) struct Pages {
+pub(crate) struct MappedPages {
     address: NonNull<u8>,
     length: usize,
 }
 
 // SAFETY: the pages belong to the process, not to a thread.
-unsafe impl Send for Pages {}
+unsafe impl Send for MappedPages {}
 // SAFETY: all access is by `copy` and atomics.
-unsafe impl Sync for Pages {}
+unsafe impl Sync for MappedPages {}
 
-impl Pages {
+impl MappedPages {
     pub(crate) fn map(file: impl AsFd, length: usize, rights: ProtFlags) -> io::Result<Self> {
         // SAFETY: the kernel chooses the address, so no mapping is replaced.
         let address = unsafe { mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0) }?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Pages { address, length })
+        Ok(MappedPages { address, length })
     }
 
     /// Maps a peer's file, which must have at least `min_length` bytes and be sealed against shrinking.
@@ -71,7 +71,7 @@ pub(crate) fn is_huge(file: &OwnedFd) -> io::Result<bool> {
     Ok(rustix::fs::fstatfs(file)?.f_type & 0xffff_ffff == HUGETLBFS)
 }
 
-impl Drop for Pages {
+impl Drop for MappedPages {
     fn drop(&mut self) {
         // SAFETY: mapped in `map` with this length, unmapped only here. A failure cannot be handled.
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
@@ -81,7 +81,7 @@ impl Drop for Pages {
 /// A mapped region of the peer.
 #[derive(Debug)]
 pub(crate) struct PeerMapping {
-    pages: Pages,
+    pages: MappedPages,
     control_block: Arc<PeerControlBlock>,
     grant: GrantId,
 }
@@ -95,7 +95,7 @@ impl PeerMapping {
         grant: GrantId,
     ) -> io::Result<Self> {
         let rights = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        let pages = Pages::map_sealed(file, length, rights)?;
+        let pages = MappedPages::map_sealed(file, length, rights)?;
         Ok(PeerMapping { pages, control_block, grant })
     }
 
@@ -152,7 +152,7 @@ impl PeerMapping {
     }
 }
 
-impl Pages {
+impl MappedPages {
     /// As `at`; an empty piece may be at the end.
     #[inline]
     fn at_end(&self, offset: usize) -> *mut u8 {

@@ -19,7 +19,7 @@ use super::Config;
 use super::lane::{Connection, ShmLane};
 use super::offer::{Offer, boot_id};
 use super::peer_socket::{Message, PeerSocket, receive, send};
-use super::process::{Credentials, Process};
+use super::process::{PeerCredentials, Process};
 use crate::error::{Error, Kind};
 use crate::grants::random;
 use crate::lane::Lane;
@@ -59,8 +59,8 @@ impl UnconnectedShmLane {
     }
 
     fn lane(self, socket: OwnedFd, peer: PeerHello) -> Result<Box<dyn Lane>, Error> {
-        let credentials = Credentials::of(&socket).ok();
-        let same_user = credentials.as_ref().is_some_and(Credentials::is_our_user);
+        let credentials = PeerCredentials::of(&socket).ok();
+        let same_user = credentials.as_ref().is_some_and(PeerCredentials::is_our_user);
         let process = credentials.and_then(|credentials| Process::new(credentials.pid?));
         // The kernel can copy from the peer's memory if the probe has the control block's value. Not for a peer with
         // fewer rights than ours: its pid could mean another program now.
@@ -186,7 +186,7 @@ impl UnconnectedShmLane {
 
     /// Checks the user of the other end, as reported by the kernel.
     fn check(&self, socket: &OwnedFd) -> io::Result<()> {
-        let credentials = Credentials::of(socket)?;
+        let credentials = PeerCredentials::of(socket)?;
         if self.config.any_user || credentials.is_our_user() || credentials.uid == 0 {
             return Ok(());
         }
@@ -223,7 +223,7 @@ impl PeerHello {
 
 /// The peer has refused our user.
 fn refusal(socket: &OwnedFd) -> io::Error {
-    let peer = Credentials::of(socket)
+    let peer = PeerCredentials::of(socket)
         .map_or(String::new(), |peer| format!(" runs as user {} and", peer.uid));
     let ours = rustix::process::geteuid().as_raw();
     let why =

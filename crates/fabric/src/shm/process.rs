@@ -14,13 +14,13 @@ use crate::iovec::IoVec;
 use crate::region::Slice;
 
 /// The process at the other end of a socket, as reported by the kernel.
-pub(super) struct Credentials {
+pub(super) struct PeerCredentials {
     /// `None` if the process is not visible, in another pid namespace.
     pub(super) pid: Option<Pid>,
     pub(super) uid: u32,
 }
 
-impl Credentials {
+impl PeerCredentials {
     pub(super) fn of(socket: &OwnedFd) -> io::Result<Self> {
         let mut credentials = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
         let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -33,7 +33,7 @@ impl Credentials {
         if answer != 0 {
             return Err(io::Error::last_os_error());
         }
-        Ok(Credentials { pid: Pid::from_raw(credentials.pid), uid: credentials.uid })
+        Ok(PeerCredentials { pid: Pid::from_raw(credentials.pid), uid: credentials.uid })
     }
 
     /// Whether it runs as our user, and so has at least our rights.
