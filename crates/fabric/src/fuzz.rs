@@ -59,11 +59,11 @@ mod stream_engine_target {
     use crate::setup::register_software;
     use crate::stream_engine::{Stream, StreamEngine};
 
-    /// A peer that sends the fuzzer's bytes, in pieces of the fuzzer's size, and ignores what it receives.
+    /// A peer that sends the fuzzer's bytes, in chunks of the fuzzer's size, and ignores what it receives.
     struct FuzzedPeer {
         sends: Vec<u8>,
         sent: usize,
-        piece: usize,
+        chunk: usize,
         blocked: bool,
     }
 
@@ -71,19 +71,19 @@ mod stream_engine_target {
         const IMM_WITHOUT_DATA: bool = true;
         const READ_AHEAD_BYTES: usize = 256;
 
-        /// Accepts one piece at a time, and nothing every other time.
+        /// Accepts one chunk at a time, and nothing every other time.
         unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {
             self.blocked = !self.blocked;
             if self.blocked {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            Ok(parts.iter().map(|part| part.length).sum::<usize>().min(self.piece))
+            Ok(parts.iter().map(|part| part.length).sum::<usize>().min(self.chunk))
         }
 
         unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize> {
             let mut count = 0;
             for part in parts {
-                let left = (self.sends.len() - self.sent).min(self.piece - count);
+                let left = (self.sends.len() - self.sent).min(self.chunk - count);
                 let take = part.length.min(left);
                 // SAFETY: the engine's part is writable; the bytes are ours.
                 unsafe { copy(part.address, self.sends[self.sent..].as_ptr(), take) };
@@ -103,10 +103,10 @@ mod stream_engine_target {
         register_software(&memory, rights)
     }
 
-    /// The frame protocol. The first byte is the size of pieces. A small number as a frame's key
+    /// The frame protocol. The first byte is the size of chunks. A small number as a frame's key
     /// is replaced by a region's key, which no fuzzer could guess.
     pub fn stream_engine(bytes: &[u8]) {
-        let Some((piece, sends)) = bytes.split_first() else { return };
+        let Some((chunk, sends)) = bytes.split_first() else { return };
         let regions = [
             region(Rights::ALL),
             region(Rights { read: true, ..Rights::NONE }),
@@ -116,7 +116,7 @@ mod stream_engine_target {
         let peer = FuzzedPeer {
             sends: Vec::new(),
             sent: 0,
-            piece: usize::from(*piece) + 1,
+            chunk: usize::from(*chunk) + 1,
             blocked: false,
         };
         let mut engine = StreamEngine::new([peer], Duration::from_secs(3600));
@@ -146,7 +146,7 @@ mod stream_engine_target {
         }
         engine.flush();
         let (mut done, mut seen) = (Vec::new(), HashSet::new());
-        for _ in 0..sends.len() / (usize::from(*piece) + 1) + 8 {
+        for _ in 0..sends.len() / (usize::from(*chunk) + 1) + 8 {
             engine.poll(&mut done);
         }
         engine.close(crate::Failure::Flushed);

@@ -47,9 +47,9 @@ impl CryptoResolver for System {
 
 impl Random for System {
     fn try_fill_bytes(&mut self, bytes: &mut [u8]) -> Result<(), snow::Error> {
-        for piece in bytes.chunks_mut(16) {
+        for chunk in bytes.chunks_mut(16) {
             let number = random().map_err(|_| snow::Error::Rng)?.to_ne_bytes();
-            piece.copy_from_slice(&number[..piece.len()]);
+            chunk.copy_from_slice(&number[..chunk.len()]);
         }
         Ok(())
     }

@@ -165,10 +165,10 @@ impl Work {
     #[inline]
     pub(crate) fn local(&self) -> &[Slice] {
         match self {
-            Work::Write { from: pieces, .. }
-            | Work::Send { from: pieces, .. }
-            | Work::Read { into: pieces, .. }
-            | Work::Receive { into: pieces } => pieces.as_slice(),
+            Work::Write { from: slices, .. }
+            | Work::Send { from: slices, .. }
+            | Work::Read { into: slices, .. }
+            | Work::Receive { into: slices } => slices.as_slice(),
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => slice::from_ref(old),
         }
     }
@@ -177,10 +177,10 @@ impl Work {
     #[inline]
     pub(crate) fn total(&self) -> usize {
         match self {
-            Work::Write { from: pieces, .. }
-            | Work::Send { from: pieces, .. }
-            | Work::Read { into: pieces, .. }
-            | Work::Receive { into: pieces } => pieces.total(),
+            Work::Write { from: slices, .. }
+            | Work::Send { from: slices, .. }
+            | Work::Read { into: slices, .. }
+            | Work::Receive { into: slices } => slices.total(),
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => old.len(),
         }
     }

@@ -5,18 +5,18 @@ use crate::region::Slice;
 /// The progress of splitting an operation.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Splitter {
-    /// The next piece, and the number of its bytes in earlier ranges.
-    piece: usize,
+    /// The next slice, and the number of its bytes in earlier ranges.
+    slice_index: usize,
     within: usize,
     /// Bytes of all ranges so far.
     done: usize,
 }
 
-/// The maximum size of a work request.
+/// The maximum size of a work request: bytes, and scatter/gather entries (SGEs; `iovec`s in libfabric).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WorkRequestLimits {
     pub(crate) bytes: u32,
-    pub(crate) pieces: usize,
+    pub(crate) sges: usize,
 }
 
 /// The bytes of one work request.
@@ -24,7 +24,7 @@ pub(crate) struct WorkRequestLimits {
 pub(crate) struct WorkRequestRange {
     /// Its offset in the operation.
     pub(crate) offset: usize,
-    pub(crate) pieces: usize,
+    pub(crate) sges: usize,
     /// Whether it is the operation's last.
     pub(crate) last: bool,
 }
@@ -32,13 +32,13 @@ pub(crate) struct WorkRequestRange {
 impl Splitter {
     /// Starts at byte `offset` of the operation.
     pub(crate) fn at(slices: &[Slice], offset: usize) -> Self {
-        let (mut piece, mut within) = (0, offset);
-        while let Some(slice) = slices.get(piece)
+        let (mut slice_index, mut within) = (0, offset);
+        while let Some(slice) = slices.get(slice_index)
             && within >= slice.len()
         {
-            (piece, within) = (piece + 1, within - slice.len());
+            (slice_index, within) = (slice_index + 1, within - slice.len());
         }
-        Splitter { piece, within, done: offset }
+        Splitter { slice_index, within, done: offset }
     }
 
     /// The number of bytes of the ranges so far.
@@ -46,8 +46,8 @@ impl Splitter {
         self.done
     }
 
-    /// Returns the next range, and calls `visit` for each of its pieces: slice, offset and number of bytes.
-    /// An operation without bytes is one range without pieces.
+    /// Returns the next range, and calls `visit` for each of its SGEs: slice, offset and number of bytes.
+    /// An operation without bytes is one range without SGEs.
     #[inline]
     pub(crate) fn next(
         &mut self,
@@ -57,25 +57,25 @@ impl Splitter {
     ) -> WorkRequestRange {
         let offset = self.done;
         let mut left_in_request = limits.bytes;
-        let mut pieces = 0;
-        while let Some(slice) = slices.get(self.piece) {
+        let mut sges = 0;
+        while let Some(slice) = slices.get(self.slice_index) {
             let left = slice.len() - self.within;
-            // To some devices a piece of zero bytes is one of 2 GiB.
+            // To some devices an SGE of zero bytes is one of 2 GiB.
             if left == 0 {
-                (self.piece, self.within) = (self.piece + 1, 0);
+                (self.slice_index, self.within) = (self.slice_index + 1, 0);
                 continue;
             }
-            if left_in_request == 0 || pieces == limits.pieces {
-                return WorkRequestRange { offset, pieces, last: false };
+            if left_in_request == 0 || sges == limits.sges {
+                return WorkRequestRange { offset, sges, last: false };
             }
             let length = u32::try_from(left).unwrap_or(u32::MAX).min(left_in_request);
             visit(slice, self.within, length);
             self.within += length as usize;
             self.done += length as usize;
             left_in_request -= length;
-            pieces += 1;
+            sges += 1;
         }
-        WorkRequestRange { offset, pieces, last: true }
+        WorkRequestRange { offset, sges, last: true }
     }
 }
 
@@ -92,20 +92,17 @@ mod tests {
         ranges.iter().map(|range| region.slice(range.clone())).collect()
     }
 
-    /// Every range's offset, and its pieces by offset in the region and length.
-    fn split(slices: &[Slice], bytes: u32, pieces: usize) -> Vec<(usize, Vec<(usize, u32)>)> {
+    /// Every range's offset, and its SGEs by offset in the region and length.
+    fn split(slices: &[Slice], bytes: u32, sges: usize) -> Vec<(usize, Vec<(usize, u32)>)> {
         let mut splitter = Splitter::default();
         let mut split = Vec::new();
         loop {
             let mut seen = Vec::new();
-            let range = splitter.next(
-                slices,
-                WorkRequestLimits { bytes, pieces },
-                |slice, from, length| {
+            let range =
+                splitter.next(slices, WorkRequestLimits { bytes, sges }, |slice, from, length| {
                     seen.push((slice.offset() + from, length));
-                },
-            );
-            assert_eq!(range.pieces, seen.len());
+                });
+            assert_eq!(range.sges, seen.len());
             split.push((range.offset, seen));
             if range.last {
                 return split;
@@ -119,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn long_pieces_are_split_and_short_ones_joined() {
+    fn long_slices_are_split_and_short_ones_joined() {
         assert_eq!(
             split(&slices(&[0..10, 50..60]), 8, 4),
             [(0, vec![(0, 8)]), (8, vec![(8, 2), (50, 6)]), (16, vec![(56, 4)])]
@@ -127,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn too_many_pieces_become_several_work_requests() {
+    fn too_many_slices_become_several_work_requests() {
         assert_eq!(
             split(&slices(&[0..1, 2..3, 4..5]), 100, 2),
             [(0, vec![(0, 1), (2, 1)]), (2, vec![(4, 1)])]
@@ -142,7 +139,7 @@ mod tests {
             let mut splitter = Splitter::at(&slices, offset);
             let range = splitter.next(
                 &slices,
-                WorkRequestLimits { bytes: 100, pieces: 9 },
+                WorkRequestLimits { bytes: 100, sges: 9 },
                 |slice, from, length| {
                     seen.extend((slice.offset() + from..).take(length as usize));
                 },
@@ -153,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_operation_is_one_part_and_empty_pieces_are_skipped() {
+    fn an_empty_operation_is_one_range_and_empty_slices_are_skipped() {
         assert_eq!(split(&[], 8, 1), [(0, vec![])]);
         assert_eq!(split(&slices(&[7..7, 9..9]), 8, 1), [(0, vec![])]);
         assert_eq!(split(&slices(&[7..7, 0..8, 9..9]), 8, 1), [(0, vec![(0, 8)])]);

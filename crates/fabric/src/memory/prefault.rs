@@ -8,7 +8,7 @@ use super::mapping::Mapping;
 use super::size;
 use crate::error::{Error, Kind};
 
-/// Populates the mapping in pieces; calls `progress` with the sum, at most `length`.
+/// Populates the mapping in chunks; calls `progress` with the sum, at most `length`.
 pub(super) fn run(
     mapping: &Mapping,
     length: usize,
@@ -17,13 +17,13 @@ pub(super) fn run(
 ) -> Result<(), Error> {
     let next = AtomicUsize::new(0);
     let (report, reports) = channel();
-    let threads = threads.clamp(1, mapping.length().div_ceil(PIECE_BYTES));
+    let threads = threads.clamp(1, mapping.length().div_ceil(CHUNK_BYTES));
     std::thread::scope(|scope| {
         for _ in 0..threads {
             let (next, report) = (&next, report.clone());
             scope.spawn(move || {
-                while let Some((start, piece)) = take(next, mapping.length()) {
-                    let done = mapping.populate(start, piece).map(|()| piece);
+                while let Some((start, chunk)) = take(next, mapping.length()) {
+                    let done = mapping.populate(start, chunk).map(|()| chunk);
                     if done.is_err() {
                         // The other threads skip the rest.
                         next.store(mapping.length(), Ordering::Relaxed);
@@ -43,10 +43,10 @@ pub(super) fn run(
     })
 }
 
-/// The next piece that no thread has taken.
+/// The next chunk that no thread has taken.
 fn take(next: &AtomicUsize, length: usize) -> Option<(usize, usize)> {
-    let start = next.fetch_add(PIECE_BYTES, Ordering::Relaxed);
-    (start < length).then(|| (start, PIECE_BYTES.min(length - start)))
+    let start = next.fetch_add(CHUNK_BYTES, Ordering::Relaxed);
+    (start < length).then(|| (start, CHUNK_BYTES.min(length - start)))
 }
 
 fn explain(error: &io::Error, done: usize, length: usize) -> Error {
@@ -59,4 +59,4 @@ fn explain(error: &io::Error, done: usize, length: usize) -> Error {
 
 /// Large enough that threads rarely contend, small enough to balance the work and report progress; a
 /// multiple of every page size.
-const PIECE_BYTES: usize = 64 << 20;
+const CHUNK_BYTES: usize = 64 << 20;

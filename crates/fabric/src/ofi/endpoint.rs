@@ -92,7 +92,7 @@ impl Endpoint {
     /// Sends one message.
     ///
     /// # Safety
-    /// The pieces and the context stay until the send completes or the endpoint is closed. There are as many descriptors as pieces.
+    /// The memory and the context stay until the send completes or the endpoint is closed. There are as many descriptors as `iovec`s.
     #[inline]
     pub(super) unsafe fn send(
         &self,
@@ -115,17 +115,17 @@ impl Endpoint {
     /// Writes to the peer's memory, or reads it. A write completes when it is placed.
     ///
     /// # Safety
-    /// The pieces, writable for a read, and the context stay until the transfer completes or the endpoint is closed.
+    /// The memory, writable for a read, and the context stay until the transfer completes or the endpoint is closed.
     #[inline]
     pub(super) unsafe fn transfer(
         &self,
-        pieces: &mut Gather,
+        gather: &mut Gather,
         remote: Remote,
         direction: Direction,
         context: *mut c_void,
     ) -> Result<(), Errno> {
-        let target = fi_rma_iov { addr: remote.address, len: pieces.total(), key: remote.key };
-        let (iov, desc) = pieces.parts();
+        let target = fi_rma_iov { addr: remote.address, len: gather.total(), key: remote.key };
+        let (iov, desc) = gather.parts();
         let msg = fi_msg_rma {
             msg_iov: iov.as_ptr(),
             iov_count: iov.len(),

@@ -32,21 +32,21 @@ impl Fetch {
         Fetch { message, offset, length, from, requested: 0, reads: 0 }
     }
 
-    /// The next pieces to read into, and the address to read from. `None` if a piece is no longer registered with the domain.
+    /// The next memory to read into, and the address to read from. `None` if a part of it is no longer registered with the domain.
     pub(super) fn next(
         &self,
         into: &[Slice],
         most: WorkRequestLimits,
         domain: u32,
     ) -> Option<(Gather, Remote)> {
-        let (mut pieces, mut all_registered) = (Gather::new(), true);
+        let (mut gather, mut all_registered) = (Gather::new(), true);
         let left = u32::try_from(self.length - self.requested).unwrap_or(u32::MAX);
         let most = WorkRequestLimits { bytes: most.bytes.min(left), ..most };
         Splitter::at(into, self.offset + self.requested).next(into, most, |slice, from, length| {
-            all_registered &= pieces.add(slice, from, length as usize, domain);
+            all_registered &= gather.add(slice, from, length as usize, domain);
         });
         let address = self.from.address.wrapping_add(self.requested as u64);
-        all_registered.then_some((pieces, Remote { address, ..self.from }))
+        all_registered.then_some((gather, Remote { address, ..self.from }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The pieces of memory of one provider operation.
+//! The memory of one provider operation, as `iovec`s.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -10,7 +10,7 @@ use super::mr::registration;
 use crate::region::Slice;
 use crate::registration::ofi::Mr;
 
-/// Pieces with their descriptors, in order; the first is reserved for a header.
+/// `iovec`s with their descriptors, in order; the first is reserved for a header.
 pub(super) struct Gather {
     iov: [iovec; Gather::MAX],
     desc: [*mut c_void; Gather::MAX],
@@ -19,13 +19,13 @@ pub(super) struct Gather {
     end: usize,
 }
 
-/// The registrations of the pieces. A descriptor points to one of them, so they must stay as long as the
+/// The registrations of the `iovec`s. A descriptor points to one of them, so they must stay as long as the
 /// provider uses it, even if their regions are detached meanwhile.
 #[derive(Default)]
 pub(super) struct HeldRegistrations([Option<Arc<Mr>>; Gather::MAX]);
 
 impl Gather {
-    /// The maximum number of pieces, including the header.
+    /// The maximum number of `iovec`s, including the header.
     pub(super) const MAX: usize = 8;
 
     pub(super) fn new() -> Self {
@@ -54,24 +54,24 @@ impl Gather {
     }
 
     pub(super) fn total(&self) -> usize {
-        self.iov[self.first..self.end].iter().map(|piece| piece.iov_len).sum()
+        self.iov[self.first..self.end].iter().map(|iov| iov.iov_len).sum()
     }
 
-    /// The pieces and their descriptors.
+    /// The `iovec`s and their descriptors.
     #[inline]
     pub(super) fn parts(&mut self) -> (&[iovec], &mut [*mut c_void]) {
         let range = self.first..self.end;
         (&self.iov[range.clone()], &mut self.desc[range])
     }
 
-    /// The registrations, which must stay while the provider uses the pieces.
+    /// The registrations, which must stay while the provider uses the memory.
     pub(super) fn into_registrations(self) -> HeldRegistrations {
         self.registrations
     }
 }
 
 impl HeldRegistrations {
-    /// The provider has finished with the pieces.
+    /// The provider has finished with the memory.
     #[inline]
     pub(super) fn release(&mut self) {
         // The first belongs to the header and is always empty; the others are filled in order.

@@ -35,8 +35,8 @@ pub(super) struct Facts {
     /// The maximum number of bytes of a key.
     pub(super) key_size: usize,
     pub(super) max_message: usize,
-    /// The maximum number of pieces of a message, a write or a read.
-    pub(super) pieces: usize,
+    /// The maximum number of `iovec`s of a message, a write or a read.
+    pub(super) iov_limit: usize,
     /// The maximum number of operations, and of receives, of an endpoint.
     pub(super) sends: usize,
     pub(super) receives: usize,
@@ -143,7 +143,7 @@ impl Info {
             mr_mode: domain.mr_mode,
             key_size: domain.mr_key_size,
             max_message: ep.max_msg_size,
-            pieces: tx.iov_limit.min(rx.iov_limit),
+            iov_limit: tx.iov_limit.min(rx.iov_limit),
             sends: tx.size,
             receives: rx.size,
         }

@@ -67,10 +67,10 @@ impl MisbehavingPeer {
 
     /// Reads the peer's memory, while polling the lane.
     fn read(&mut self, there: Remote, into: Slice, domain: &Domain, lane: &mut dyn Lane) {
-        let mut pieces = Gather::new();
-        assert!(pieces.add(&into, 0, into.len(), domain.shared().fid_domain.number()));
+        let mut gather = Gather::new();
+        assert!(gather.add(&into, 0, into.len(), domain.shared().fid_domain.number()));
         let used = |reads| ContextUse::Fetch { at: 0, reads };
-        let started = self.out.transfer(pieces, there, Direction::Read, used, &self.endpoint);
+        let started = self.out.transfer(gather, there, Direction::Read, used, &self.endpoint);
         assert_eq!(started, Ok(true));
         let since = Instant::now();
         while !self.out.is_empty() {

@@ -1,6 +1,6 @@
 //! The frames and transfers submitted to the provider, each with a context and a buffer.
 //!
-//! Unsafe here: a provider uses buffers and contexts that `Outgoing` owns, and pieces of operations that
+//! Unsafe here: a provider uses buffers and contexts that `Outgoing` owns, and memory of operations that
 //! its caller owns. They are freed when the provider has finished, or after the lane closed the endpoint.
 #![allow(unsafe_code, reason = "posts operations")]
 
@@ -168,31 +168,31 @@ impl Outgoing {
         let start = self.write_frame(context, frame);
         let iov = [iovec { iov_base: start.cast(), iov_len: HEADER_BYTES + copied }];
         let (mut desc, context_ptr) = ([self.buffers.desc()], self.contexts.at(context as usize));
-        // SAFETY: one piece with its descriptor. `self` owns the buffer and the context until the provider has finished or
+        // SAFETY: one `iovec` with its descriptor. `self` owns the buffer and the context until the provider has finished or
         // the lane has closed the endpoint; the lane copies no more than the payload size passed to `new`.
         let posted = unsafe { endpoint.send(&iov, &mut desc, context_ptr) };
         self.sent(posted, context, used)
     }
 
-    /// Sends a frame with the pieces as its payload. `false` if the queue is full.
+    /// Sends a frame with the gathered memory as its payload. `false` if the queue is full.
     #[inline]
-    pub(super) fn send_pieces(
+    pub(super) fn send_gathered(
         &mut self,
         frame: Frame,
-        mut pieces: Gather,
+        mut gather: Gather,
         used: ContextUse,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
-        pieces.put_first(self.write_frame(context, frame), HEADER_BYTES, self.buffers.desc());
-        let (iov, desc) = pieces.parts();
+        gather.put_first(self.write_frame(context, frame), HEADER_BYTES, self.buffers.desc());
+        let (iov, desc) = gather.parts();
         let context_ptr = self.contexts.at(context as usize);
-        // SAFETY: as many descriptors as pieces. `self` owns the header's buffer and the context until the provider has finished or the
-        // lane has closed the endpoint; the pieces belong to the caller's operation, and `registrations` owns their registrations.
+        // SAFETY: as many descriptors as `iovec`s. `self` owns the header's buffer and the context until the provider has finished or the
+        // lane has closed the endpoint; the memory belongs to the caller's operation, and `registrations` owns their registrations.
         let posted = unsafe { endpoint.send(iov, desc, context_ptr) };
         let sent = self.sent(posted, context, used)?;
         if sent {
-            self.registrations[context as usize] = pieces.into_registrations();
+            self.registrations[context as usize] = gather.into_registrations();
         }
         Ok(sent)
     }
@@ -223,24 +223,24 @@ impl Outgoing {
     #[inline]
     pub(super) fn transfer(
         &mut self,
-        mut pieces: Gather,
+        mut gather: Gather,
         remote: Remote,
         direction: Direction,
         used: impl FnOnce(usize) -> ContextUse,
         endpoint: &Endpoint,
     ) -> Result<bool, Errno> {
         let Some(context) = self.free.last().copied() else { return Ok(false) };
-        let reads = if direction == Direction::Read { pieces.total() } else { 0 };
+        let reads = if direction == Direction::Read { gather.total() } else { 0 };
         if reads > 0 && self.reading > 0 && self.reading + reads > MAX_READ_BYTES {
             return Ok(false);
         }
         let context_ptr = self.contexts.at(context as usize);
-        // SAFETY: as many descriptors as pieces. `self` owns the context until the provider has finished or the lane has closed the
-        // endpoint; the pieces belong to the caller's operation, and `registrations` owns their registrations.
-        let posted = unsafe { endpoint.transfer(&mut pieces, remote, direction, context_ptr) };
+        // SAFETY: as many descriptors as `iovec`s. `self` owns the context until the provider has finished or the lane has closed the
+        // endpoint; the memory belongs to the caller's operation, and `registrations` owns their registrations.
+        let posted = unsafe { endpoint.transfer(&mut gather, remote, direction, context_ptr) };
         let started = self.record(posted, context, used(reads))?;
         if started {
-            self.registrations[context as usize] = pieces.into_registrations();
+            self.registrations[context as usize] = gather.into_registrations();
             self.reading += reads;
         }
         Ok(started)

@@ -83,7 +83,7 @@ impl RendezvousBuffers {
         let is_copied =
             self.last_copied.replace((block, fragment_id)) == Some((block, fragment_id));
         let mut at = block * BLOCK_BYTES;
-        let most = WorkRequestLimits { bytes: FRAGMENT_BYTES as u32, pieces: usize::MAX };
+        let most = WorkRequestLimits { bytes: FRAGMENT_BYTES as u32, sges: usize::MAX };
         let fragment = splitter.next(from, most, |slice, from, length| {
             if !is_copied {
                 let (memory, start) = (slice.region().memory(), slice.offset() + from);

@@ -59,8 +59,8 @@ pub(super) struct LaneLimits {
     /// The maximum bytes of one transfer, and of a frame's payload.
     pub(super) transfer: u32,
     pub(super) payload: u32,
-    /// The maximum number of pieces of either, including the header.
-    pub(super) pieces: usize,
+    /// The maximum number of `iovec`s of either, including the header.
+    pub(super) iov_limit: usize,
     /// The number of the peer's buffers.
     pub(super) buffers: u64,
     /// Whether the peer executes writes and reads on request, since the provider lacks memory protection; then
@@ -325,11 +325,11 @@ impl Sends {
             return Ok(None);
         }
         let most =
-            WorkRequestLimits { bytes: self.limits.transfer, pieces: self.limits.pieces - 1 };
+            WorkRequestLimits { bytes: self.limits.transfer, sges: self.limits.iov_limit - 1 };
         let next = fetch.next(into, most, self.limits.domain);
-        let (pieces, from) = next.ok_or(Errno(libc::EFAULT))?;
-        let (bytes, used) = (pieces.total(), |reads| ContextUse::Fetch { at, reads });
-        let started = self.out.transfer(pieces, from, Direction::Read, used, endpoint)?;
+        let (gather, from) = next.ok_or(Errno(libc::EFAULT))?;
+        let (bytes, used) = (gather.total(), |reads| ContextUse::Fetch { at, reads });
+        let started = self.out.transfer(gather, from, Direction::Read, used, endpoint)?;
         Ok(started.then_some(bytes))
     }
 

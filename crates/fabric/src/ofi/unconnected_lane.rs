@@ -43,7 +43,7 @@ impl UnconnectedOfiLane {
     pub(super) fn new(shared: Arc<Shared>) -> Result<Self, Error> {
         let fid_domain = &shared.fid_domain;
         let facts = fid_domain.facts();
-        if facts.pieces < 2 || facts.max_message < Slots::SLOT_BYTES {
+        if facts.iov_limit < 2 || facts.max_message < Slots::SLOT_BYTES {
             return Err(error(facts, "create an endpoint for lanes", Errno(libc::EOPNOTSUPP)));
         }
         let count = slots::count(fid_domain)?;
@@ -71,7 +71,7 @@ impl UnconnectedOfiLane {
             domain: self.shared.fid_domain.number(),
             transfer: u32::try_from(facts.max_message).unwrap_or(u32::MAX).min(MAX_TRANSFER_BYTES),
             payload: self.ours.frame.min(peer.frame) - HEADER_BYTES as u32,
-            pieces: facts.pieces.min(Gather::MAX),
+            iov_limit: facts.iov_limit.min(Gather::MAX),
             buffers: peer.buffers.into(),
             emulates_rma: facts.lacks_memory_protection(),
         }

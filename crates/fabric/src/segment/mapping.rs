@@ -153,7 +153,7 @@ impl PeerMapping {
 }
 
 impl MappedPages {
-    /// As `at`; an empty piece may be at the end.
+    /// As `at`; an empty range may be at the end.
     #[inline]
     fn at_end(&self, offset: usize) -> *mut u8 {
         self.address.as_ptr().wrapping_add(offset)

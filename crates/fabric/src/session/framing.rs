@@ -57,8 +57,8 @@ impl Framing {
             out.extend(message);
             return;
         };
-        for piece in [&length, message].concat().chunks(MAX_RECORD_BYTES - TAG_BYTES) {
-            seal_record(cipher, piece, out);
+        for chunk in [&length, message].concat().chunks(MAX_RECORD_BYTES - TAG_BYTES) {
+            seal_record(cipher, chunk, out);
         }
     }
 

@@ -15,35 +15,35 @@ use super::preface::Preface;
 use super::responder::{HandshakeContext, HandshakeStep, Responder};
 use super::{ANONYMOUS, MAX_MESSAGE};
 
-/// The first byte selects the sender and the size of pieces; the others are what it sends.
+/// The first byte selects the sender and the size of chunks; the others are what it sends.
 pub(crate) fn handshake(bytes: &[u8]) {
     let Some((first, sent)) = bytes.split_first() else { return };
-    let pieces = || sent.chunks(usize::from(first >> 2) + 1);
+    let chunks = || sent.chunks(usize::from(first >> 2) + 1);
     match first & 3 {
-        0 => unknown_peer(pieces()),
-        1 => anonymous(pieces()),
-        2 => key_holder(pieces()),
-        _ => acceptor(pieces()),
+        0 => unknown_peer(chunks()),
+        1 => anonymous(chunks()),
+        2 => key_holder(chunks()),
+        _ => acceptor(chunks()),
     }
 }
 
 /// An initiator without the key is never accepted.
-fn unknown_peer<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+fn unknown_peer<'b>(chunks: impl Iterator<Item = &'b [u8]>) {
     let mut exchange = Exchange::new(true);
-    pieces.for_each(|piece| exchange.send(piece));
+    chunks.for_each(|chunk| exchange.send(chunk));
     assert!(exchange.opened.is_none(), "accepted without the key");
 }
 
 /// An initiator that needs no key; arbitrary bytes start with its hello.
-fn anonymous<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+fn anonymous<'b>(chunks: impl Iterator<Item = &'b [u8]>) {
     let mut exchange = Exchange::new(false);
     exchange.send(&Preface::Plain.to_bytes());
-    pieces.for_each(|piece| exchange.send(piece));
+    chunks.for_each(|chunk| exchange.send(chunk));
     assert!(exchange.opened.is_none_or(|opened| opened.identity == ANONYMOUS));
 }
 
 /// An initiator with the key, whose records contain arbitrary bytes.
-fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
+fn key_holder<'b>(chunks: impl Iterator<Item = &'b [u8]>) {
     let (mut exchange, key) = (Exchange::new(true), key());
     let preface = Preface::Noise { key: key.id() }.to_bytes();
     let mut noise = initiator(key.secret(), &preface).expect("randomness");
@@ -53,22 +53,22 @@ fn key_holder<'b>(pieces: impl Iterator<Item = &'b [u8]>) {
     let answer = Answer::parse(&exchange.received).expect("ours").expect("whole").0;
     noise.read_message(&answer.body, &mut [0; 64]).expect("the listener knows the key");
     let mut framing = Framing::new(noise.into_transport_mode().ok(), MAX_MESSAGE);
-    for piece in pieces {
+    for chunk in chunks {
         let mut record = Vec::new();
-        framing.seal_raw(piece, &mut record);
+        framing.seal_raw(chunk, &mut record);
         exchange.send(&record);
     }
     assert!(exchange.opened.is_none_or(|opened| opened.identity == key.name()));
 }
 
 /// A listener that sends arbitrary bytes to initiators with and without the key.
-fn acceptor<'b>(pieces: impl Iterator<Item = &'b [u8]> + Clone) {
+fn acceptor<'b>(chunks: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut received = Vec::new();
         let mut initiator =
             Initiator::new(&credentials, b"hello", &mut received).expect("a short hello");
-        for piece in pieces.clone() {
-            let Ok(opened) = initiator.take(piece, &mut received) else { break };
+        for chunk in chunks.clone() {
+            let Ok(opened) = initiator.take(chunk, &mut received) else { break };
             assert!(
                 opened.is_none() || matches!(credentials, Credentials::None),
                 "the listener does not have the key"

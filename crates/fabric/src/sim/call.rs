@@ -164,15 +164,15 @@ fn place(target: &Target) -> Option<(u128, u64)> {
     }
 }
 
-fn gather(pieces: &[Slice]) -> Vec<u8> {
-    pieces.iter().flat_map(Slice::to_vec).collect()
+fn gather(slices: &[Slice]) -> Vec<u8> {
+    slices.iter().flat_map(Slice::to_vec).collect()
 }
 
-/// Copies bytes into pieces, which must be large enough.
-pub(super) fn scatter(mut bytes: &[u8], pieces: &[Slice]) {
-    for piece in pieces {
-        let (part, rest) = bytes.split_at(piece.len().min(bytes.len()));
-        piece.region().memory().write(piece.offset(), part);
+/// Copies bytes into slices, which must be large enough.
+pub(super) fn scatter(mut bytes: &[u8], slices: &[Slice]) {
+    for slice in slices {
+        let (part, rest) = bytes.split_at(slice.len().min(bytes.len()));
+        slice.region().memory().write(slice.offset(), part);
         bytes = rest;
     }
 }

@@ -198,7 +198,7 @@ impl End {
             Work::Send { .. } => work.total() <= MAX_MESSAGE,
             _ => true,
         };
-        ours && fits && work.local().len() <= MAX_PIECES
+        ours && fits && work.local().len() <= MAX_SLICES
     }
 }
 
@@ -224,6 +224,6 @@ impl Arrivals {
 }
 
 pub(super) const MAX_MESSAGE: usize = 1 << 30;
-pub(super) const MAX_PIECES: usize = 16;
+pub(super) const MAX_SLICES: usize = 16;
 const READ: Rights = Rights { read: true, ..Rights::NONE };
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use super::end::{MAX_MESSAGE, MAX_PIECES};
+use super::end::{MAX_MESSAGE, MAX_SLICES};
 use super::fabric::EndGuard;
 use crate::error::{Error, Kind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath};
@@ -29,7 +29,7 @@ impl SimLane {
             datagram: false,
             ordered: config.ordered,
             max_message: MAX_MESSAGE,
-            max_slices: MAX_PIECES,
+            max_slices: MAX_SLICES,
             depth: config.depth,
             receives: config.receives,
             inline: 0,

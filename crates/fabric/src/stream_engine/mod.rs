@@ -87,10 +87,10 @@ impl<S: Stream> StreamEngine<S> {
             let channel = self.least_busy();
             return self.channels[channel].queue(header, id);
         }
-        let piece = (header.length as usize).div_ceil(parts);
+        let part_length = (header.length as usize).div_ceil(parts);
         for part in 0..parts {
-            let start = part * piece;
-            let length = piece.min(header.length as usize - start);
+            let start = part * part_length;
+            let length = part_length.min(header.length as usize - start);
             let number = self.state.operations.add_part(id, start, length, part == 0);
             let offset = header.offset.wrapping_add(start as u64);
             let header = Header { number, offset, length: length as u64, ..header };

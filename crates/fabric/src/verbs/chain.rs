@@ -1,6 +1,6 @@
 //! A list of work requests that is posted by one call.
 //!
-//! Unsafe here: the pointers between requests, and from requests to their pieces, are valid only during `post`, which
+//! Unsafe here: the pointers between requests, and from requests to their SGEs, are valid only during `post`, which
 //! sets them each time; so a chain may move to another thread between calls.
 #![allow(unsafe_code, reason = "a chain of C structs may change threads")]
 
@@ -12,7 +12,7 @@ use rdma_sys::work::{ibv_recv_wr, ibv_send_wr, ibv_sge};
 /// Requests to be posted. Keeps its capacity, so that it allocates only while it grows.
 pub(super) struct Chain<R> {
     requests: Vec<R>,
-    pieces: Vec<ibv_sge>,
+    sges: Vec<ibv_sge>,
 }
 
 // SAFETY: the pointers inside are dereferenced only during `post`, which sets them first.
@@ -27,13 +27,13 @@ pub(super) struct PostError {
 
 impl<R: Request> Chain<R> {
     pub(super) fn new() -> Self {
-        Chain { requests: Vec::new(), pieces: Vec::new() }
+        Chain { requests: Vec::new(), sges: Vec::new() }
     }
 
-    /// Adds a piece to the request that is pushed next.
+    /// Adds an SGE to the request that is pushed next.
     #[inline]
-    pub(super) fn add_piece(&mut self, piece: ibv_sge) {
-        self.pieces.push(piece);
+    pub(super) fn add_sge(&mut self, sge: ibv_sge) {
+        self.sges.push(sge);
     }
 
     #[inline]
@@ -72,35 +72,35 @@ impl<R: Request> Chain<R> {
     #[inline]
     pub(super) fn clear(&mut self) {
         self.requests.clear();
-        self.pieces.clear();
+        self.sges.clear();
     }
 
-    /// Sets all pointers. The pieces are in the order of their requests.
+    /// Sets all pointers. The SGEs are in the order of their requests.
     #[inline]
     fn link(&mut self) {
-        let mut pieces = self.pieces.as_mut_ptr();
+        let mut sges = self.sges.as_mut_ptr();
         let mut next = self.requests.as_mut_ptr();
         let last = self.requests.len() - 1;
         for (at, request) in self.requests.iter_mut().enumerate() {
             next = next.wrapping_add(1);
-            let count = request.link(pieces, if at == last { null_mut() } else { next });
-            pieces = pieces.wrapping_add(count);
+            let count = request.link(sges, if at == last { null_mut() } else { next });
+            sges = sges.wrapping_add(count);
         }
     }
 }
 
-/// A work request of libibverbs, which points to the next request and to its pieces.
+/// A work request of libibverbs, which points to the next request and to its SGEs (scatter/gather entries).
 pub(super) trait Request: Sized {
-    /// Sets both pointers; returns the number of its pieces.
-    fn link(&mut self, pieces: *mut ibv_sge, next: *mut Self) -> usize;
+    /// Sets both pointers; returns the number of its SGEs.
+    fn link(&mut self, sges: *mut ibv_sge, next: *mut Self) -> usize;
 }
 
 macro_rules! request {
     ($( $name:ident )*) => { $(
         impl Request for $name {
             #[inline]
-            fn link(&mut self, pieces: *mut ibv_sge, next: *mut Self) -> usize {
-                (self.sg_list, self.next) = (pieces, next);
+            fn link(&mut self, sges: *mut ibv_sge, next: *mut Self) -> usize {
+                (self.sg_list, self.next) = (sges, next);
                 self.num_sge.unsigned_abs() as usize
             }
         }
@@ -117,7 +117,7 @@ mod tests {
         let mut chain = Chain::new();
         for (at, count) in counts.iter().enumerate() {
             for _ in 0..*count {
-                chain.add_piece(ibv_sge { addr: at as u64, length: 1, lkey: 0 });
+                chain.add_sge(ibv_sge { addr: at as u64, length: 1, lkey: 0 });
             }
             let (next, sg_list) = (null_mut(), null_mut());
             chain.push(ibv_recv_wr { wr_id: at as u64, next, sg_list, num_sge: *count });
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_linked_to_their_pieces_and_the_next_request() {
+    fn requests_are_linked_to_their_sges_and_the_next_request() {
         let mut chain = chain(&[2, 0, 1]);
         chain
             .post(|first, _| {
@@ -137,15 +137,15 @@ mod tests {
             .unwrap();
     }
 
-    /// Walks the chain as a driver does: each request's id and the address of its first piece.
+    /// Walks the chain as a driver does: each request's id and the address of its first SGE.
     fn walk(mut request: *mut ibv_recv_wr) -> Vec<(u64, Option<u64>)> {
         let mut seen = Vec::new();
         while !request.is_null() {
             // SAFETY: `post` linked the requests of a chain that is alive during the call.
             let wr = unsafe { &*request };
-            // SAFETY: `post` set `sg_list` to the `num_sge` pieces of the chain, which is alive during the call.
-            let piece = (wr.num_sge > 0).then(|| unsafe { (*wr.sg_list).addr });
-            seen.push((wr.wr_id, piece));
+            // SAFETY: `post` set `sg_list` to the `num_sge` entries of the chain, which is alive during the call.
+            let sge = (wr.num_sge > 0).then(|| unsafe { (*wr.sg_list).addr });
+            seen.push((wr.wr_id, sge));
             request = wr.next;
         }
         seen

@@ -113,8 +113,8 @@ pub(super) struct Sizes {
     pub(super) recv_sge: u32,
     pub(super) read_sge: u32,
     pub(super) inline: u32,
-    /// Of the caller's memory, for a send or a receive.
-    pub(super) pieces: u32,
+    /// The maximum number of slices of the caller's memory, for a send or a receive.
+    pub(super) max_slices: u32,
 }
 
 impl Sizes {
@@ -140,7 +140,7 @@ impl Sizes {
             recv_sge,
             read_sge: at_most(send_sge, max_read),
             inline: config.max_inline_data,
-            pieces: send_sge.min(recv_sge.saturating_sub(header)),
+            max_slices: send_sge.min(recv_sge.saturating_sub(header)),
         }
     }
 }
@@ -161,7 +161,7 @@ mod tests {
     fn settings_within_the_device_limits_are_kept() {
         let sizes = Sizes::new(&Config::default(), &limits());
         assert_eq!((sizes.send_wr, sizes.recv_wr), (1024, 1024));
-        assert_eq!((sizes.send_sge, sizes.recv_sge, sizes.pieces), (16, 16, 16));
+        assert_eq!((sizes.send_sge, sizes.recv_sge, sizes.max_slices), (16, 16, 16));
     }
 
     #[test]
@@ -169,16 +169,16 @@ mod tests {
         let small = Limits { max_qp_wr: 64, max_cqe: 100, max_sge: 4, max_sge_rd: 1, ..limits() };
         let sizes = Sizes::new(&Config::default(), &small);
         assert_eq!((sizes.send_wr, sizes.recv_wr), (50, 50), "the sum fits the completion queue");
-        assert_eq!((sizes.send_sge, sizes.read_sge, sizes.pieces), (4, 1, 4));
+        assert_eq!((sizes.send_sge, sizes.read_sge, sizes.max_slices), (4, 1, 4));
     }
 
     #[test]
     fn datagrams_need_one_element_for_the_header() {
         let config = Config { qp_type: QpType::Ud, max_sge: 4, ..Config::default() };
         let sizes = Sizes::new(&config, &limits());
-        assert_eq!((sizes.recv_sge, sizes.pieces), (5, 4));
+        assert_eq!((sizes.recv_sge, sizes.max_slices), (5, 4));
         let sizes = Sizes::new(&config, &Limits { max_sge: 4, ..limits() });
-        assert_eq!((sizes.recv_sge, sizes.pieces), (4, 3));
+        assert_eq!((sizes.recv_sge, sizes.max_slices), (4, 3));
     }
 
     #[test]

@@ -429,7 +429,7 @@ fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message:
         // writes, but a completion never precedes them.
         ordered: datagram.is_none(),
         max_message: datagram.map_or(max_message as usize, Datagram::max_message),
-        max_slices: open_port.sizes.pieces as usize,
+        max_slices: open_port.sizes.max_slices as usize,
         depth: open_port.sizes.send_wr as usize,
         receives: open_port.sizes.recv_wr as usize,
         inline: qp.inline() as usize,

@@ -116,8 +116,8 @@ impl Receives {
         if slab.len() >= self.depth {
             return Some(op);
         }
-        let pieces = add_pieces(&mut self.chain, self.domain, self.grh_buffer.as_deref(), &op);
-        self.chain.push(request(slab.insert(op), pieces));
+        let sges = add_sges(&mut self.chain, self.domain, self.grh_buffer.as_deref(), &op);
+        self.chain.push(request(slab.insert(op), sges));
         None
     }
 
@@ -156,13 +156,13 @@ impl Receives {
     pub(super) fn repost(&mut self, number: u32) {
         let (chain, domain, grh_buffer) =
             (&mut self.chain, self.domain, self.grh_buffer.as_deref());
-        let add = |op: &Op| add_pieces(chain, domain, grh_buffer, op);
-        let pieces = match &self.queue {
+        let add = |op: &Op| add_sges(chain, domain, grh_buffer, op);
+        let sges = match &self.queue {
             Queue::Own(slab) => slab.get(number).map(add),
             Queue::Shared(shared) => shared.slab().get(number).map(add),
         };
-        if let Some(pieces) = pieces {
-            self.chain.push(request(number, pieces));
+        if let Some(sges) = sges {
+            self.chain.push(request(number, sges));
         }
     }
 
@@ -187,7 +187,7 @@ impl Receives {
 
 /// Adds the receive's scatter elements; returns their number.
 #[inline]
-fn add_pieces(
+fn add_sges(
     chain: &mut Chain<ibv_recv_wr>,
     domain: u32,
     grh_buffer: Option<&Mr>,
@@ -196,14 +196,14 @@ fn add_pieces(
     let mut count = 0;
     if let Some(grh_buffer) = grh_buffer {
         let addr = grh_buffer.memory().address().addr() as u64;
-        chain.add_piece(ibv_sge { addr, length: GRH_BYTES, lkey: grh_buffer.lkey() });
+        chain.add_sge(ibv_sge { addr, length: GRH_BYTES, lkey: grh_buffer.lkey() });
         count += 1;
     }
     for slice in op.work.local().iter().filter(|slice| !slice.is_empty()) {
         let addr = slice.address().addr() as u64;
         // No message is longer.
         let length = u32::try_from(slice.len()).unwrap_or(MAX_RECEIVE_BYTES).min(MAX_RECEIVE_BYTES);
-        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, domain) });
+        chain.add_sge(ibv_sge { addr, length, lkey: lkey(slice, domain) });
         count += 1;
     }
     count
@@ -213,7 +213,7 @@ fn add_pieces(
 const MAX_RECEIVE_BYTES: u32 = (1 << 31) - 1;
 
 #[inline]
-fn request(number: u32, pieces: usize) -> ibv_recv_wr {
+fn request(number: u32, sges: usize) -> ibv_recv_wr {
     let wr_id = RECEIVE_BIT | u64::from(number);
-    ibv_recv_wr { wr_id, next: null_mut(), sg_list: null_mut(), num_sge: pieces as i32 }
+    ibv_recv_wr { wr_id, next: null_mut(), sg_list: null_mut(), num_sge: sges as i32 }
 }

@@ -21,7 +21,7 @@ pub(super) struct RequestLimits {
     pub(super) inline: u32,
 }
 
-/// Builds the request for the next range of an operation; adds its pieces to the chain.
+/// Builds the request for the next range of an operation; adds its SGEs to the chain.
 #[inline]
 pub(super) fn request(
     chain: &mut Chain<ibv_send_wr>,
@@ -30,14 +30,14 @@ pub(super) fn request(
     work: &Work,
 ) -> (ibv_send_wr, WorkRequestRange) {
     let is_read = matches!(work, Work::Read { .. });
-    let pieces = if is_read { limits.read_sge } else { limits.send_sge };
-    let most = WorkRequestLimits { bytes: limits.max_message, pieces: pieces as usize };
+    let sges = if is_read { limits.read_sge } else { limits.send_sge };
+    let most = WorkRequestLimits { bytes: limits.max_message, sges: sges as usize };
     let range = splitter.next(work.local(), most, |slice, from, length| {
         let addr = slice.address().wrapping_add(from).addr() as u64;
-        chain.add_piece(ibv_sge { addr, length, lkey: lkey(slice, limits.domain) });
+        chain.add_sge(ibv_sge { addr, length, lkey: lkey(slice, limits.domain) });
     });
     let mut request: ibv_send_wr = zeroed();
-    request.num_sge = range.pieces as i32;
+    request.num_sge = range.sges as i32;
     let imm = set_target(&mut request, work, range.offset as u64).filter(|_| range.last);
     if let Some(imm) = imm {
         request.imm_data = imm.to_be();
@@ -45,7 +45,7 @@ pub(super) fn request(
         request.opcode += 1;
     }
     let outgoing = matches!(work, Work::Write { .. } | Work::Send { .. });
-    if outgoing && range.pieces > 0 && work.total() <= limits.inline as usize {
+    if outgoing && range.sges > 0 && work.total() <= limits.inline as usize {
         request.send_flags |= IBV_SEND_INLINE;
     }
     (request, range)

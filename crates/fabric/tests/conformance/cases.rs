@@ -80,21 +80,21 @@ pub(crate) fn a_message_of_every_size_is_received(mut pair: Pair) {
 
 /// Sends and receives have different slices, and some messages arrive before their receives. Lanes that are
 /// not ordered must only deliver each once.
-pub(crate) fn long_messages_in_pieces_stay_in_order_with_short_ones(mut pair: Pair) {
+pub(crate) fn long_messages_in_slices_stay_in_order_with_short_ones(mut pair: Pair) {
     const SIZES: [usize; 7] = [100, 300_001, 0, 131_073, (1 << 20) + 7, 5000, 262_144];
     const BUFFER_BYTES: usize = 2 << 20;
-    let in_pieces = |region: &Region, cuts: &[usize]| {
-        let pieces = cuts.windows(2).map(|cut| region.slice(cut[0]..cut[1]));
-        Slices::Many(pieces.collect())
+    let in_slices = |region: &Region, cuts: &[usize]| {
+        let slices = cuts.windows(2).map(|cut| region.slice(cut[0]..cut[1]));
+        Slices::Many(slices.collect())
     };
     let data = bytes(BUFFER_BYTES, 13);
     let from = pair.a.region_with(&data);
     let buffers = SIZES.map(|_| pair.b.region(BUFFER_BYTES, Rights::NONE));
     let receive = |(op_id, buffer): (usize, &Region)| {
-        Op::receive(op_id as u64, in_pieces(buffer, &[0, 9, 200_003, BUFFER_BYTES]))
+        Op::receive(op_id as u64, in_slices(buffer, &[0, 9, 200_003, BUFFER_BYTES]))
     };
     let send = |(op_id, size): (usize, usize)| {
-        let from = in_pieces(&from, &[op_id, op_id, op_id + size / 3, op_id + size]);
+        let from = in_slices(&from, &[op_id, op_id, op_id + size / 3, op_id + size]);
         Op { op_id: op_id as u64, work: Work::Send { from, imm: Some(op_id as u32) } }
     };
     pair.b.post_all(buffers.iter().enumerate().take(2).map(receive).collect());
@@ -264,25 +264,25 @@ pub(crate) fn a_message_has_immediate_data(mut pair: Pair) {
     assert_eq!(pair.completion().outcome, Ok(Done::Placed));
 }
 
-pub(crate) fn pieces_are_gathered_and_scattered_in_order(mut pair: Pair) {
+pub(crate) fn slices_are_gathered_and_scattered_in_order(mut pair: Pair) {
     let data = bytes(10_000, 11);
     let cuts = [0, 1, 1, 100, 5000, 9999, 10_000];
     let source = pair.a.region_with(&data);
-    let pieces = |region: &fabric::Region| {
+    let slices = |region: &fabric::Region| {
         let cut = |pair: &[usize]| region.slice(pair[0]..pair[1]);
         Slices::Many(cuts.windows(2).map(cut).collect())
     };
     let (region, window) = pair.shared(10_000, Rights::ALL);
-    pair.succeed(Op::write(1, pieces(&source), window.at(0)));
+    pair.succeed(Op::write(1, slices(&source), window.at(0)));
     assert_eq!(read(&region, 0, 10_000), data);
 
     let into = pair.a.region(10_000, Rights::NONE);
-    pair.succeed(Op::read(2, pieces(&into), window.at(0)));
+    pair.succeed(Op::read(2, slices(&into), window.at(0)));
     assert_eq!(read(&into, 0, 10_000), data);
 
     let buffer = pair.b.region(10_000, Rights::NONE);
-    pair.b.post(Op::receive(3, pieces(&buffer)));
-    pair.succeed(Op::send(4, pieces(&source)));
+    pair.b.post(Op::receive(3, slices(&buffer)));
+    pair.succeed(Op::send(4, slices(&source)));
     assert_eq!(pair.completion_at_b().outcome, Ok(Done::Received { length: 10_000, imm: None }));
     assert_eq!(read(&buffer, 0, 10_000), data);
 

@@ -35,11 +35,11 @@ pub(crate) fn a_datagram_longer_than_the_mtu_is_unsupported(mut pair: Pair) {
 pub(crate) fn a_datagram_with_immediate_data_is_scattered(mut pair: Pair) {
     let data = bytes(300, 8);
     let (from, into) = (pair.a.region_with(&data), pair.b.region(300, Rights::NONE));
-    let pieces = |region: &fabric::Region| {
+    let slices = |region: &fabric::Region| {
         Slices::Many(vec![region.slice(..1), region.slice(1..200), region.slice(200..)])
     };
-    pair.b.post(Op::receive(2, pieces(&into)));
-    pair.a.post(Op { op_id: 1, work: Work::Send { from: pieces(&from), imm: Some(77) } });
+    pair.b.post(Op::receive(2, slices(&into)));
+    pair.a.post(Op { op_id: 1, work: Work::Send { from: slices(&from), imm: Some(77) } });
     let received = pair.completion_at_b();
     assert_eq!(received.outcome, Ok(Done::Received { length: 300, imm: Some(77) }));
     assert_eq!(read(&into, 0, 300), data);

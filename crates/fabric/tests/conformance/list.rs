@@ -7,14 +7,14 @@ macro_rules! reliable_lane {
             a_write_of_every_size_changes_exactly_its_range
             a_read_of_every_size_changes_exactly_its_range
             a_message_of_every_size_is_received
-            long_messages_in_pieces_stay_in_order_with_short_ones
+            long_messages_in_slices_stay_in_order_with_short_ones
             every_alignment_is_written_and_read
             the_largest_operation_arrives
             immediate_data_arrives_after_the_bytes_of_its_write
             a_message_arrives_after_operations_posted_before_it
             immediate_data_does_not_split_a_waiting_message
             a_message_has_immediate_data
-            pieces_are_gathered_and_scattered_in_order
+            slices_are_gathered_and_scattered_in_order
             atomics_add_and_swap
             memory_in_flight_outlives_its_owners_handles
             caller_owned_memory_is_transferred

@@ -120,9 +120,9 @@ fn operations_too_long_for_a_work_request_are_split() {
     assert_eq!((near.lane.caps().max_message, near.lane.caps().depth), (1000, 4));
     near.region.memory().write(0, &pattern(60_000));
     far.post([Op::receive(1, Slices::EMPTY), Op::receive(2, far.region.slice(200_000..201_000))]);
-    let pieces: Vec<_> = (0..60).map(|at| near.region.slice(at * 1000..at * 1000 + 777)).collect();
+    let slices: Vec<_> = (0..60).map(|at| near.region.slice(at * 1000..at * 1000 + 777)).collect();
     let refused = Op::send(3, near.region.slice(0..1001));
-    let split = Op::write_imm(1, Slices::Many(pieces), near.window.at(10), 42);
+    let split = Op::write_imm(1, Slices::Many(slices), near.window.at(10), 42);
     near.post([refused, split]);
     pair.run(2, 1);
     let Pair { near, far } = &mut pair;
@@ -251,8 +251,8 @@ fn datagrams_arrive_without_their_header() {
     assert!(caps.datagram);
     assert_eq!(caps.max_message, 4096);
     near.region.memory().write(0, &pattern(4096));
-    let pieces = vec![far.region.slice(0..96), far.region.slice(1000..5000)];
-    far.post([Op::receive(1, Slices::Many(pieces)), Op::receive(2, far.region.slice(8000..8010))]);
+    let slices = vec![far.region.slice(0..96), far.region.slice(1000..5000)];
+    far.post([Op::receive(1, Slices::Many(slices)), Op::receive(2, far.region.slice(8000..8010))]);
     near.post([
         Op::send(1, near.region.slice(0..4096)),
         Op { op_id: 2, work: Work::Send { from: near.region.slice(0..10).into(), imm: Some(9) } },

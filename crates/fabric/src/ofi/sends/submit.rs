@@ -63,17 +63,17 @@ impl Sends {
         endpoint: &Endpoint,
     ) -> Result<Submission, Errno> {
         let Some(pending) = self.pending.get_mut(at) else { return Ok(Submission::Complete) };
-        let (mut splitter, mut pieces, mut all_registered) =
+        let (mut splitter, mut gather, mut all_registered) =
             (pending.splitter, Gather::new(), true);
         let LaneLimits { domain, transfer, .. } = self.limits;
-        let most = WorkRequestLimits { bytes: transfer, pieces: self.limits.pieces - 1 };
+        let most = WorkRequestLimits { bytes: transfer, sges: self.limits.iov_limit - 1 };
         let range = splitter.next(pending.op.work.local(), most, |slice, from, length| {
-            all_registered &= pieces.add(slice, from, length as usize, domain);
+            all_registered &= gather.add(slice, from, length as usize, domain);
         });
         if !all_registered {
             return Err(DETACHED);
         }
-        if range.pieces == 0 {
+        if range.sges == 0 {
             pending.submitted_at = Some(self.sent);
             return Ok(Submission::Complete);
         }
@@ -81,7 +81,7 @@ impl Sends {
             return Err(Errno(libc::EINVAL));
         };
         let used = |reads| ContextUse::Transfer { at, reads };
-        if !self.out.transfer(pieces, remote, direction, used, endpoint)? {
+        if !self.out.transfer(gather, remote, direction, used, endpoint)? {
             return Ok(Submission::Blocked);
         }
         Ok(self.record_range(at, splitter, range.last))
@@ -108,23 +108,24 @@ impl Sends {
             offset: range.offset as u64,
             imm,
         };
-        let (sent, splitter, range) =
-            if self.limits.emulates_rma || total <= MAX_COPIED_BYTES as u64 {
-                let (splitter, range) = self.copy(pending);
-                let copied = splitter.done() - range.offset;
-                (
-                    self.out.send(frame(&range), copied, ContextUse::Frame(at), endpoint)?,
-                    splitter,
-                    range,
-                )
-            } else {
-                let (splitter, range, pieces) = self.gather(pending)?;
-                (
-                    self.out.send_pieces(frame(&range), pieces, ContextUse::Frame(at), endpoint)?,
-                    splitter,
-                    range,
-                )
-            };
+        let (sent, splitter, range) = if self.limits.emulates_rma
+            || total <= MAX_COPIED_BYTES as u64
+        {
+            let (splitter, range) = self.copy(pending);
+            let copied = splitter.done() - range.offset;
+            (
+                self.out.send(frame(&range), copied, ContextUse::Frame(at), endpoint)?,
+                splitter,
+                range,
+            )
+        } else {
+            let (splitter, range, gather) = self.gather(pending)?;
+            (
+                self.out.send_gathered(frame(&range), gather, ContextUse::Frame(at), endpoint)?,
+                splitter,
+                range,
+            )
+        };
         if !sent {
             return Ok(Submission::Blocked);
         }
@@ -174,7 +175,7 @@ impl Sends {
     #[inline]
     fn copy(&self, pending: &Pending) -> (Splitter, WorkRequestRange) {
         let (mut splitter, mut copied) = (pending.splitter, 0);
-        let most = WorkRequestLimits { pieces: usize::MAX, ..self.frame_limit() };
+        let most = WorkRequestLimits { sges: usize::MAX, ..self.frame_limit() };
         let range = splitter.next(pending.op.work.local(), most, |slice, from, length| {
             self.out.copy(copied, slice, from, length as usize);
             copied += length as usize;
@@ -182,22 +183,22 @@ impl Sends {
         (splitter, range)
     }
 
-    /// The next bytes of an operation for a frame, as pieces, not copied.
+    /// The next bytes of an operation for a frame, gathered, not copied.
     #[inline]
     fn gather(&self, pending: &Pending) -> Result<(Splitter, WorkRequestRange, Gather), Errno> {
-        let (mut splitter, mut pieces, mut all_registered) =
+        let (mut splitter, mut gather, mut all_registered) =
             (pending.splitter, Gather::new(), true);
         let range =
             splitter.next(pending.op.work.local(), self.frame_limit(), |slice, from, length| {
-                all_registered &= pieces.add(slice, from, length as usize, self.limits.domain);
+                all_registered &= gather.add(slice, from, length as usize, self.limits.domain);
             });
-        if all_registered { Ok((splitter, range, pieces)) } else { Err(DETACHED) }
+        if all_registered { Ok((splitter, range, gather)) } else { Err(DETACHED) }
     }
 
-    /// The limits of a frame's payload in pieces.
+    /// The limits of a frame's payload that is gathered.
     #[inline]
     fn frame_limit(&self) -> WorkRequestLimits {
-        WorkRequestLimits { bytes: self.limits.payload, pieces: self.limits.pieces - 1 }
+        WorkRequestLimits { bytes: self.limits.payload, sges: self.limits.iov_limit - 1 }
     }
 
     fn submit_immediate(&mut self, at: u32, endpoint: &Endpoint) -> Result<Submission, Errno> {
@@ -286,7 +287,7 @@ fn remote(target: &Target, offset: usize) -> Option<Remote> {
     }
 }
 
-/// Messages up to this length are copied after their frame: one piece costs less than two.
+/// Messages up to this length are copied after their frame: one `iovec` costs less than two.
 pub(in crate::ofi) const MAX_COPIED_BYTES: usize = 256;
 /// Longer messages use the rendezvous buffers.
 const MAX_EAGER_BYTES: u64 = 32 << 10;

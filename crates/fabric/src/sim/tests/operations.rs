@@ -9,8 +9,8 @@ use crate::{OPS_PER_LATENCY_SAMPLE, OpKind, Slices, Work};
 fn a_completed_write_is_in_the_peers_memory() {
     let mut pair = Pair::new(1);
     let (target, window) = pair.window(8, Rights::ALL);
-    let pieces = Slices::Many(vec![region_with(b"ab").slice(..), region_with(b"-cd-").slice(1..3)]);
-    post(&mut pair.a, Op::write(7, pieces, window.at(2)));
+    let slices = Slices::Many(vec![region_with(b"ab").slice(..), region_with(b"-cd-").slice(1..3)]);
+    post(&mut pair.a, Op::write(7, slices, window.at(2)));
     assert_eq!(outcomes(&mut pair.a), [(7, Ok(Done::Placed))]);
     assert_eq!(content(&target), b"\0\0abcd\0\0");
     assert!(poll(&mut pair.b).is_empty(), "the peer got a completion");
@@ -33,8 +33,8 @@ fn a_read_returns_the_peers_bytes() {
     let (source, window) = pair.window(6, Rights { read: true, ..Rights::NONE });
     source.memory().write(0, b"abcdef");
     let into = region(8, Rights::NONE);
-    let pieces = Slices::Many(vec![into.slice(6..8), into.slice(0..3)]);
-    post(&mut pair.a, Op::read(1, pieces, window.at(1)));
+    let slices = Slices::Many(vec![into.slice(6..8), into.slice(0..3)]);
+    post(&mut pair.a, Op::read(1, slices, window.at(1)));
     assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
     assert_eq!(content(&into), b"def\0\0\0bc");
 }
@@ -43,8 +43,8 @@ fn a_read_returns_the_peers_bytes() {
 fn messages_fill_receives_in_order_of_arrival() {
     let mut pair = Pair::new(1);
     let buffer = region(16, Rights::NONE);
-    let pieces = Slices::Many(vec![buffer.slice(0..2), buffer.slice(8..16)]);
-    post(&mut pair.b, Op::receive(1, pieces));
+    let slices = Slices::Many(vec![buffer.slice(0..2), buffer.slice(8..16)]);
+    post(&mut pair.b, Op::receive(1, slices));
     post(&mut pair.b, Op::receive(2, buffer.slice(4..8)));
     post(&mut pair.a, Op::send(3, region_with(b"first").slice(..)));
     let imm = Some(5);

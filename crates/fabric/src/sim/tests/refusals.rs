@@ -109,19 +109,19 @@ fn an_unsupported_operation_does_not_end_the_lane() {
     let granted = other.b.grant(&region).unwrap();
     let foreign = other.a.import(&granted).unwrap();
     let small = region.clone();
-    let pieces = |count: usize| Slices::Many((0..count).map(|at| small.slice(at..=at)).collect());
+    let slices = |count: usize| Slices::Many((0..count).map(|at| small.slice(at..=at)).collect());
     let add = |old| Work::FetchAdd { old, at: window.at(0), add: 1 };
     let ops = [
-        Op::write(1, pieces(1), foreign.at(0)),
-        Op::write(2, pieces(17), window.at(0)),
-        Op::receive(3, pieces(17)),
+        Op::write(1, slices(1), foreign.at(0)),
+        Op::write(2, slices(17), window.at(0)),
+        Op::receive(3, slices(17)),
         Op { op_id: 4, work: add(small.slice(4..12)) },
         Op { op_id: 5, work: add(small.slice(0..16)) },
     ];
     assert_eq!(pair.a.post(&mut ops.into()), 5);
     let expected: Vec<Outcome> = (1..=5).map(|at| (at, Err(Failure::Unsupported))).collect();
     assert_eq!(outcomes(&mut pair.a), expected);
-    post(&mut pair.a, Op::read(6, pieces(16), window.at(0)));
+    post(&mut pair.a, Op::read(6, slices(16), window.at(0)));
     assert_eq!(outcomes(&mut pair.a), [(6, Ok(Done::Placed))], "the lane still works");
 }
 

@@ -87,7 +87,7 @@ impl<S: Stream> StreamChannel<S> {
         }
         self.parts.truncate(MAX_PARTS - 1);
         let filled = self.unread.1;
-        // A payload in more pieces than fit must be complete before the buffer is filled.
+        // A payload in more parts than fit must be complete before the buffer is filled.
         let listed: usize = self.parts.iter().map(|part| part.length).sum();
         if self.incoming.as_ref().is_none_or(|incoming| incoming.left() == listed) {
             self.parts.push(IoVec::of_bytes(&mut self.buffer[filled..]));
