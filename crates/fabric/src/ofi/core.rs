@@ -138,8 +138,8 @@ impl OfiCore {
             return Ok(());
         }
         self.sends.set_progress(self.progress());
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        let pushed = self.sends.push(endpoint, &mut over);
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        let pushed = self.sends.push(endpoint, &mut sink);
         pushed.map_err(|errno| self.end_at_oldest(frame_failure(errno)))
     }
 
@@ -173,8 +173,8 @@ impl OfiCore {
         let used = self.sends.complete(context);
         match (result, used) {
             (Ok(()), ContextUse::Transfer { at, .. } | ContextUse::Frame(at)) => {
-                let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-                self.sends.succeed(at, &mut over);
+                let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+                self.sends.succeed(at, &mut sink);
                 Ok(())
             }
             (Ok(()), ContextUse::Fetch { at, .. }) => self.fragment_read(at),
@@ -257,8 +257,8 @@ impl OfiCore {
             return Ok(());
         };
         let ((progress, frame), length) = (frame?, length as u64);
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        self.sends.peer_progress(progress, &mut over)?;
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        self.sends.peer_progress(progress, &mut sink)?;
         self.arrived += u64::from(frame.takes_a_buffer());
         // A peer that exceeds its credit would fill the provider's own queues next, which are unbounded.
         if self.arrived - self.freed > self.slots.credit() {
@@ -273,7 +273,7 @@ impl OfiCore {
                 scatter(receive.work.local(), 0, total as usize, memory, at);
                 self.slots.free(slot);
                 self.freed += 1;
-                over.add(receive, Ok(Done::Received { length: total as usize, imm }));
+                sink.add(receive, Ok(Done::Received { length: total as usize, imm }));
                 return Ok(());
             }
             let fragment =
@@ -306,8 +306,8 @@ impl OfiCore {
                 self.reply(Frame::Reply { id, old: slice.map(|_| 0) }, None)?;
             }
             Frame::Data { id } => {
-                let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-                self.sends.data(id, (memory, at), length, &mut over)?;
+                let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+                self.sends.data(id, (memory, at), length, &mut sink)?;
             }
             _ => return Ok(false),
         }
@@ -315,7 +315,7 @@ impl OfiCore {
     }
 
     fn handle_control(&mut self, frame: Frame) -> Result<(), LaneEnd> {
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
         match frame {
             Frame::Message { .. } | Frame::Put { .. } | Frame::Data { .. } => {}
             Frame::Rendezvous { id, total, offset, imm, from } => {
@@ -338,7 +338,7 @@ impl OfiCore {
             Frame::Immediate { id, length, imm } => match self.inbox.take_next(id, 0) {
                 Some(receive) => {
                     let length = usize::try_from(length).unwrap_or(usize::MAX);
-                    over.add(receive, Ok(Done::Received { length, imm: Some(imm) }));
+                    sink.add(receive, Ok(Done::Received { length, imm: Some(imm) }));
                 }
                 None => self.inbox.immediate(id, length, imm)?,
             },
@@ -368,7 +368,7 @@ impl OfiCore {
                 }
             }
             Frame::Reply { id, old } => {
-                self.sends.reply(id, old, &mut over).map_err(|refused| {
+                self.sends.reply(id, old, &mut sink).map_err(|refused| {
                     let failure = refused.map_or(Failure::ProtocolError, |_| Failure::Access);
                     LaneEnd { operation: refused, ..LaneEnd::from(failure) }
                 })?;
@@ -399,8 +399,8 @@ impl OfiCore {
 
     #[inline]
     pub(super) fn deliver(&mut self) -> Result<(), LaneEnd> {
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        let delivered = self.inbox.deliver(&mut self.slots, &mut self.freed, &mut over);
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        let delivered = self.inbox.deliver(&mut self.slots, &mut self.freed, &mut sink);
         delivered.map_err(|TooLong { id }| LaneEnd { message: Some(id), ..Failure::TooLong.into() })
     }
 
@@ -546,16 +546,16 @@ impl OfiCore {
 
     /// The endpoint is closed: completes all operations.
     pub(super) fn abandon(&mut self, end: &LaneEnd) {
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
         let fault = end.operation.map(|at| (at, end.failure));
-        let found = self.sends.abandon(fault, &mut over);
+        let found = self.sends.abandon(fault, &mut sink);
         self.granted.release();
         // If only receives were in flight, the oldest one reports the reason.
         let first = match end.failure {
             failure @ (Failure::PeerGone | Failure::Local) if !found => failure,
             _ => Failure::Flushed,
         };
-        self.inbox.abandon(first, &mut over);
+        self.inbox.abandon(first, &mut sink);
     }
 }
 

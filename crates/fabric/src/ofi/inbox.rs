@@ -155,9 +155,9 @@ impl Inbox {
         &mut self,
         slots: &mut Slots,
         freed: &mut u64,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) -> Result<(), TooLong> {
-        self.match_receives(over)?;
+        self.match_receives(sink)?;
         for (message, id) in self.messages.iter_mut().take(self.matched).zip(self.first..) {
             let Some(message) = message else { continue };
             let Some(receive) = &message.receive else { continue };
@@ -184,14 +184,14 @@ impl Inbox {
                 continue;
             };
             let length = usize::try_from(length).unwrap_or(usize::MAX);
-            over.add(receive, Ok(Done::Received { length, imm }));
+            sink.add(receive, Ok(Done::Received { length, imm }));
         }
         Ok(())
     }
 
     /// Assigns receives to messages, in order.
     #[inline]
-    fn match_receives(&mut self, over: &mut CompletionSink<'_>) -> Result<(), TooLong> {
+    fn match_receives(&mut self, sink: &mut CompletionSink<'_>) -> Result<(), TooLong> {
         while let Some(Some(message)) = self.messages.get_mut(self.matched)
             && let Some(receive) = self.receives.pop_front()
         {
@@ -199,7 +199,7 @@ impl Inbox {
             let bytes = message.missing
                 + message.fragments.iter().map(|fragment| fragment.length).sum::<u64>();
             if bytes > receive.work.total() as u64 {
-                over.add(receive, Err(Failure::TooLong));
+                sink.add(receive, Err(Failure::TooLong));
                 return Err(TooLong { id: self.first + self.matched as u64 });
             }
             message.receive = Some(receive);
@@ -229,10 +229,10 @@ impl Inbox {
     }
 
     /// The lane has ended: completes all receives, the oldest with the reason.
-    pub(super) fn abandon(&mut self, mut reason: Failure, over: &mut CompletionSink<'_>) {
+    pub(super) fn abandon(&mut self, mut reason: Failure, sink: &mut CompletionSink<'_>) {
         let matched = self.messages.drain(..).flatten().filter_map(|message| message.receive);
         for receive in matched.chain(self.receives.drain(..)) {
-            over.add(receive, Err(std::mem::replace(&mut reason, Failure::Flushed)));
+            sink.add(receive, Err(std::mem::replace(&mut reason, Failure::Flushed)));
         }
         self.matched = 0;
         self.fetches = Fetches::new();

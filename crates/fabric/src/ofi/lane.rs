@@ -74,8 +74,8 @@ impl OfiLane {
     #[inline]
     fn start(&mut self, op: Op) -> Option<Op> {
         if let Some(failure) = self.refusal(&op.work) {
-            let mut over = CompletionSink { stats: &self.core.stats, done: &mut self.core.ready };
-            over.add(op, Err(failure));
+            let mut sink = CompletionSink { stats: &self.core.stats, done: &mut self.core.ready };
+            sink.add(op, Err(failure));
             if failure == Failure::Access {
                 self.end(&failure.into());
             }

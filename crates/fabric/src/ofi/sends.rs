@@ -240,15 +240,15 @@ impl Sends {
 
     /// A range of an operation succeeded.
     #[inline]
-    pub(super) fn succeed(&mut self, at: u32, over: &mut CompletionSink<'_>) {
+    pub(super) fn succeed(&mut self, at: u32, sink: &mut CompletionSink<'_>) {
         let Some(pending) = self.pending.get_mut(at) else { return };
         pending.ranges -= 1;
-        self.finish(at, over);
+        self.finish(at, sink);
     }
 
     /// Completes an operation if nothing is outstanding. If only immediate data remains, queues that.
     #[inline]
-    fn finish(&mut self, at: u32, over: &mut CompletionSink<'_>) {
+    fn finish(&mut self, at: u32, sink: &mut CompletionSink<'_>) {
         let Some(pending) = self.pending.get_mut(at) else { return };
         if pending.ranges > 0 || pending.requests > 0 || pending.submitted_at.is_none() {
             return;
@@ -262,7 +262,7 @@ impl Sends {
         }
         let Some(Pending { op, started, .. }) = self.pending.remove(at) else { return };
         if let Some(started) = started {
-            over.stats.add_latency(started.elapsed());
+            sink.stats.add_latency(started.elapsed());
         }
         let done = match &op.work {
             Work::FetchAdd { old, .. } | Work::CompareSwap { old, .. } => {
@@ -270,7 +270,7 @@ impl Sends {
             }
             _ => Done::Placed,
         };
-        over.add(op, Ok(done));
+        sink.add(op, Ok(done));
     }
 
     /// Sets the progress that the following frames report.
@@ -284,7 +284,7 @@ impl Sends {
     pub(super) fn peer_progress(
         &mut self,
         progress: Progress,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) -> Result<(), Failure> {
         let Progress { arrived, freed, received } = progress;
         let possible = freed <= arrived && arrived <= self.sent && received <= self.next_message;
@@ -302,7 +302,7 @@ impl Sends {
             pending.ok_or(Failure::ProtocolError)?.needs_receive = false;
             self.announced.pop_front();
             self.rendezvous.free_message(id);
-            self.finish(at, over);
+            self.finish(at, sink);
         }
         Ok(())
     }
@@ -338,7 +338,7 @@ impl Sends {
         &mut self,
         id: u64,
         old: Option<u64>,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) -> Result<(), Option<u32>> {
         let PeerRequest { at, .. } = self.take_request(id).ok_or(None)?;
         let old = old.ok_or(Some(at))?;
@@ -351,7 +351,7 @@ impl Sends {
             _ => return Err(None),
         }
         pending.requests -= 1;
-        self.finish(at, over);
+        self.finish(at, sink);
         Ok(())
     }
 
@@ -361,7 +361,7 @@ impl Sends {
         id: u64,
         (memory, at): (&Memory, usize),
         length: u64,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) -> Result<(), Failure> {
         let request = self.take_request(id).ok_or(Failure::ProtocolError)?;
         let pending = self.pending.get_mut(request.at).ok_or(Failure::ProtocolError)?;
@@ -371,7 +371,7 @@ impl Sends {
         }
         scatter(into.as_slice(), request.offset, request.length, memory, at);
         pending.requests -= 1;
-        self.finish(request.at, over);
+        self.finish(request.at, sink);
         Ok(())
     }
 
@@ -395,15 +395,15 @@ impl Sends {
     pub(super) fn abandon(
         &mut self,
         fault: Option<(u32, Failure)>,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) -> bool {
         let failed = fault.and_then(|(at, failure)| Some((self.pending.remove(at)?, failure)));
         let found = failed.is_some();
         if let Some((pending, failure)) = failed {
-            over.add(pending.op, Err(failure));
+            sink.add(pending.op, Err(failure));
         }
         for pending in self.pending.take_all() {
-            over.add(pending.op, Err(Failure::Flushed));
+            sink.add(pending.op, Err(Failure::Flushed));
         }
         self.waiting.clear();
         self.placed.clear();

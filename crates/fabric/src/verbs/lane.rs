@@ -157,9 +157,9 @@ impl VerbsLane {
     #[inline]
     fn submit(&mut self) {
         let Some(qp) = &self.qp else { return };
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        let received = self.receives.submit(qp, &mut over);
-        let sent = self.sends.submit(qp, &mut over);
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        let received = self.receives.submit(qp, &mut sink);
+        let sent = self.sends.submit(qp, &mut sink);
         if received.is_err() || sent.is_err() {
             self.end(Failure::Local);
         }
@@ -204,8 +204,8 @@ impl VerbsLane {
         match number {
             Some(number) => self.receive(number, wc, result, done),
             None => {
-                let mut over = CompletionSink { stats: &self.stats, done };
-                self.sends.complete(wc.wr_id, result, &mut over);
+                let mut sink = CompletionSink { stats: &self.stats, done };
+                self.sends.complete(wc.wr_id, result, &mut sink);
             }
         }
         if let Err(failure) = result {
@@ -286,9 +286,9 @@ impl VerbsLane {
 
     /// Completes everything in flight.
     fn abandon(&mut self) {
-        let mut over = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        self.sends.abandon(&mut over);
-        self.receives.abandon(&mut over);
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        self.sends.abandon(&mut sink);
+        self.receives.abandon(&mut sink);
     }
 
     /// Reads the device's events, for all its lanes.

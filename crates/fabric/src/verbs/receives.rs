@@ -124,7 +124,7 @@ impl Receives {
     /// Posts the requests created so far. On an error the lane must end; the refused receives have then
     /// completed as failed.
     #[inline]
-    pub(super) fn submit(&mut self, qp: &Qp, over: &mut CompletionSink<'_>) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, qp: &Qp, sink: &mut CompletionSink<'_>) -> Result<(), Failure> {
         let posted = match &self.queue {
             Queue::Own(_) => {
                 let qp = qp.as_ptr();
@@ -144,7 +144,7 @@ impl Receives {
             for at in from..self.chain.requests().len() {
                 let number = self.chain.requests()[at].wr_id as u32;
                 if let Some(op) = self.take(number) {
-                    over.add(op, Err(Failure::Local));
+                    sink.add(op, Err(Failure::Local));
                 }
             }
         }
@@ -176,10 +176,10 @@ impl Receives {
     }
 
     /// The queue pair was destroyed: completes its receives as flushed.
-    pub(super) fn abandon(&mut self, over: &mut CompletionSink<'_>) {
+    pub(super) fn abandon(&mut self, sink: &mut CompletionSink<'_>) {
         if let Queue::Own(slab) = &mut self.queue {
             for op in slab.take_all() {
-                over.add(op, Err(Failure::Flushed));
+                sink.add(op, Err(Failure::Flushed));
             }
         }
     }

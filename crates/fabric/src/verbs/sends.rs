@@ -129,7 +129,7 @@ impl Sends {
     /// Posts the requests created so far. On an error the lane must end; the refused operations have then
     /// completed as failed.
     #[inline]
-    pub(super) fn submit(&mut self, qp: &Qp, over: &mut CompletionSink<'_>) -> Result<(), Failure> {
+    pub(super) fn submit(&mut self, qp: &Qp, sink: &mut CompletionSink<'_>) -> Result<(), Failure> {
         if let Some(last) = self.chain.last_mut() {
             last.send_flags |= IBV_SEND_SIGNALED;
             self.signalled = self.next;
@@ -142,7 +142,7 @@ impl Sends {
             && let Some(from) = refused.from
         {
             let created = self.chain.requests().len() as u64;
-            self.discard_refused(self.next - created + from as u64, over);
+            self.discard_refused(self.next - created + from as u64, sink);
         }
         self.chain.clear();
         // If the driver does not report which it refused, all complete when the queue pair is flushed.
@@ -150,13 +150,13 @@ impl Sends {
     }
 
     /// The device did not accept requests from this number on.
-    fn discard_refused(&mut self, refused: u64, over: &mut CompletionSink<'_>) {
+    fn discard_refused(&mut self, refused: u64, sink: &mut CompletionSink<'_>) {
         self.next = refused;
         self.remainder = None;
         while self.pending.back().is_some_and(|pending| pending.first >= refused)
             && let Some(newest) = self.pending.pop_back()
         {
-            over.add(newest.op, Err(Failure::Local));
+            sink.add(newest.op, Err(Failure::Local));
         }
         if let Some(partial) = self.pending.back_mut().filter(|pending| pending.end > refused) {
             (partial.end, partial.failure) = (refused, Some(Failure::Local));
@@ -169,7 +169,7 @@ impl Sends {
         &mut self,
         number: u64,
         result: Result<(), Failure>,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) {
         // A duplicate completion must not complete other requests.
         if !(self.retired..self.next).contains(&number) {
@@ -182,42 +182,42 @@ impl Sends {
             }
         }
         self.retired = number + 1;
-        self.return_finished(over);
+        self.return_finished(sink);
     }
 
     #[inline]
-    fn return_finished(&mut self, over: &mut CompletionSink<'_>) {
+    fn return_finished(&mut self, sink: &mut CompletionSink<'_>) {
         while self.pending.front().is_some_and(|pending| pending.end <= self.retired)
             && let Some(oldest) = self.pending.pop_front()
         {
             match oldest.failure {
-                Some(failure) => over.add(oldest.op, Err(failure)),
+                Some(failure) => sink.add(oldest.op, Err(failure)),
                 None => {
                     if let Some(started) = oldest.started {
-                        over.stats.add_latency(started.elapsed());
+                        sink.stats.add_latency(started.elapsed());
                     }
                     let done = done(&oldest.op.work);
-                    over.add(oldest.op, Ok(done));
+                    sink.add(oldest.op, Ok(done));
                 }
             }
         }
     }
 
     /// The lane has ended: what was not posted yet will not be posted.
-    pub(super) fn stop(&mut self, over: &mut CompletionSink<'_>) {
+    pub(super) fn stop(&mut self, sink: &mut CompletionSink<'_>) {
         if self.remainder.take().is_some()
             && let Some(newest) = self.pending.back_mut()
         {
             newest.end = self.next;
             newest.failure.get_or_insert(Failure::Flushed);
         }
-        self.return_finished(over);
+        self.return_finished(sink);
     }
 
     /// The queue pair was destroyed: completes all operations as failed.
-    pub(super) fn abandon(&mut self, over: &mut CompletionSink<'_>) {
+    pub(super) fn abandon(&mut self, sink: &mut CompletionSink<'_>) {
         for pending in self.pending.drain(..) {
-            over.add(pending.op, Err(pending.failure.unwrap_or(Failure::Flushed)));
+            sink.add(pending.op, Err(pending.failure.unwrap_or(Failure::Flushed)));
         }
         (self.remainder, self.retired) = (None, self.next);
     }
@@ -273,7 +273,7 @@ mod tests {
     }
 
     /// The operations that complete in `act`: id and failure.
-    fn over(act: impl FnOnce(&mut CompletionSink<'_>)) -> Vec<(u64, Option<Failure>)> {
+    fn completions_of(act: impl FnOnce(&mut CompletionSink<'_>)) -> Vec<(u64, Option<Failure>)> {
         let mut done: Vec<Completion> = Vec::new();
         act(&mut CompletionSink { stats: &Stats::default(), done: &mut done });
         done.into_iter().map(|one| (one.op_id, one.outcome.err())).collect()
@@ -299,11 +299,11 @@ mod tests {
         let with_imm = IBV_WR_RDMA_WRITE_WITH_IMM;
         assert_eq!(requests(&mut sends), [(plain, 1008, 0), (plain, 1108, 0), (with_imm, 1208, 0)]);
         assert_eq!(
-            over(|over| sends.complete(1, Ok(()), over)),
+            completions_of(|sink| sends.complete(1, Ok(()), sink)),
             [],
             "one work request is outstanding"
         );
-        assert_eq!(over(|over| sends.complete(2, Ok(()), over)), [(1, None)]);
+        assert_eq!(completions_of(|sink| sends.complete(2, Ok(()), sink)), [(1, None)]);
     }
 
     #[test]
@@ -312,9 +312,13 @@ mod tests {
         for op_id in 0..3 {
             sends.start(write(op_id, 10), None);
         }
-        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [(0, None), (1, None)]);
-        assert_eq!(over(|over| sends.complete(1, Ok(()), over)), [], "a duplicate completion");
-        assert_eq!(over(|over| sends.complete(9, Ok(()), over)), [], "never posted");
+        assert_eq!(completions_of(|sink| sends.complete(1, Ok(()), sink)), [(0, None), (1, None)]);
+        assert_eq!(
+            completions_of(|sink| sends.complete(1, Ok(()), sink)),
+            [],
+            "a duplicate completion"
+        );
+        assert_eq!(completions_of(|sink| sends.complete(9, Ok(()), sink)), [], "never posted");
         assert!(sends.in_flight());
     }
 
@@ -326,11 +330,11 @@ mod tests {
         }
         let access = Err(Failure::Access);
         // The first work request of operation 1 fails; the operation completes with its second.
-        assert_eq!(over(|over| sends.complete(1, access, over)), [(0, None)]);
+        assert_eq!(completions_of(|sink| sends.complete(1, access, sink)), [(0, None)]);
         let flushed = Err(Failure::Flushed);
-        let ended = over(|over| sends.complete(2, flushed, over));
+        let ended = completions_of(|sink| sends.complete(2, flushed, sink));
         assert_eq!(ended, [(1, Some(Failure::Access))]);
-        let ended = over(|over| sends.abandon(over));
+        let ended = completions_of(|sink| sends.abandon(sink));
         assert_eq!(ended, [(2, Some(Failure::Flushed)), (3, Some(Failure::Flushed))]);
     }
 
@@ -342,7 +346,7 @@ mod tests {
         let mut created = requests(&mut sends);
         let mut number = 0;
         while created.len() < 10 {
-            assert_eq!(over(|over| sends.complete(number, Ok(()), over)), []);
+            assert_eq!(completions_of(|sink| sends.complete(number, Ok(()), sink)), []);
             number += 1;
             sends.resume(None);
             created.extend(requests(&mut sends));
@@ -351,7 +355,7 @@ mod tests {
             created.last().map(|last| (last.0, last.1)),
             Some((IBV_WR_RDMA_WRITE_WITH_IMM, 1098))
         );
-        assert_eq!(over(|over| sends.complete(9, Ok(()), over)), [(5, None)]);
+        assert_eq!(completions_of(|sink| sends.complete(9, Ok(()), sink)), [(5, None)]);
         assert!(sends.has_space());
     }
 
@@ -373,9 +377,9 @@ mod tests {
         for op_id in 0..3 {
             sends.start(write(op_id, 200), None);
         }
-        let refused = over(|over| sends.discard_refused(3, over));
+        let refused = completions_of(|sink| sends.discard_refused(3, sink));
         assert_eq!(refused, [(2, Some(Failure::Local))]);
-        let ended = over(|over| sends.complete(2, Err(Failure::Flushed), over));
+        let ended = completions_of(|sink| sends.complete(2, Err(Failure::Flushed), sink));
         assert_eq!(ended, [(0, None), (1, Some(Failure::Local))]);
     }
 
@@ -383,8 +387,8 @@ mod tests {
     fn a_stopped_lane_does_not_post_the_remainder() {
         let mut sends = sends(2, 10);
         sends.start(write(1, 100), None);
-        assert_eq!(over(|over| sends.stop(over)), [], "two work requests are posted");
-        let ended = over(|over| sends.complete(1, Ok(()), over));
+        assert_eq!(completions_of(|sink| sends.stop(sink)), [], "two work requests are posted");
+        let ended = completions_of(|sink| sends.complete(1, Ok(()), sink));
         assert_eq!(ended, [(1, Some(Failure::Flushed))]);
     }
 

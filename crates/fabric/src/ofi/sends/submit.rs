@@ -19,7 +19,7 @@ impl Sends {
     pub(in crate::ofi) fn push(
         &mut self,
         endpoint: &Endpoint,
-        over: &mut CompletionSink<'_>,
+        sink: &mut CompletionSink<'_>,
     ) -> Result<(), Errno> {
         self.out.unblock();
         while let Some(at) = self.placed.front().copied() {
@@ -34,7 +34,7 @@ impl Sends {
                 Submission::Partial => {}
                 Submission::Complete => {
                     self.waiting.pop_front();
-                    self.finish(at, over);
+                    self.finish(at, sink);
                 }
             }
         }
