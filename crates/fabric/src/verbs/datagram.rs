@@ -43,7 +43,7 @@ impl Datagram {
 
     /// Whether the message is from the peer, by its queue pair number.
     #[inline]
-    pub(super) fn sent(&self, arrived: &ibv_wc) -> bool {
+    pub(super) fn is_from_peer(&self, arrived: &ibv_wc) -> bool {
         arrived.src_qp == self.qpn
     }
 }

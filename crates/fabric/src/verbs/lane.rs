@@ -223,7 +223,7 @@ impl VerbsLane {
     ) {
         let mut length = wc.byte_len as usize;
         if let Some(datagram) = &self.datagram {
-            if result.is_ok() && !datagram.sent(wc) {
+            if result.is_ok() && !datagram.is_from_peer(wc) {
                 self.open_port.events.count_unknown_peer();
                 return self.receives.repost(number);
             }
