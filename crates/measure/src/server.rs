@@ -70,7 +70,7 @@ impl Server {
             keyring: settings.keyring.clone(),
             require_authentication: settings.require_authentication,
             max_sessions: settings.max_clients,
-            on_lane: Some(Arc::new(move |hello, socket| deliver.deliver(hello, socket))),
+            on_lane: Some(Arc::new(move |header, socket| deliver.deliver(header, socket))),
             ..AcceptorConfig::new(check_hello)
         };
         let acceptor = Acceptor::open(settings.address, config)?;

@@ -76,7 +76,7 @@ impl ConnectionSource {
                 expected
                     .take()
                     .into_iter()
-                    .filter_map(|(hello, socket)| PendingConnection::with_hello(socket, &hello)),
+                    .filter_map(|(header, socket)| PendingConnection::with_header(socket, &header)),
             ),
             ConnectionSource::OwnListener(listener) => match listener.accept() {
                 Ok((socket, _)) => pending.extend(PendingConnection::new(socket)),

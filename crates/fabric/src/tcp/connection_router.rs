@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::MAX_STREAMS;
-use super::hello::{HELLO_BYTES, id};
+use super::hello::{STREAM_HEADER_BYTES, id};
 use crate::error::{Error, Kind};
 
 /// Delivers connections from a listener to the unconnected lanes that wait for them. Clones share their state.
 ///
-/// The owner of the listener reads exactly the first [`HELLO_BYTES`] bytes of a connection, checks by
-/// [`MAGIC`](super::MAGIC) that they are a hello, and delivers both.
+/// The owner of the listener reads exactly the first [`STREAM_HEADER_BYTES`] bytes of a connection, checks by
+/// [`MAGIC`](super::MAGIC) that they are a stream header, and delivers both.
 #[derive(Clone, Default)]
 pub struct ConnectionRouter {
     expected: Arc<Mutex<HashMap<u128, WaitingConnections>>>,
@@ -27,17 +27,17 @@ struct WaitingConnections {
     wakeup: Arc<OwnedFd>,
 }
 
-type DeliveredConnection = ([u8; HELLO_BYTES], TcpStream);
+type DeliveredConnection = ([u8; STREAM_HEADER_BYTES], TcpStream);
 
 impl ConnectionRouter {
     /// Delivers a connection. `false`: no lane expects it, or too many wait for that lane already; the
     /// connection is closed.
-    pub fn deliver(&self, hello: [u8; HELLO_BYTES], socket: TcpStream) -> bool {
+    pub fn deliver(&self, header: [u8; STREAM_HEADER_BYTES], socket: TcpStream) -> bool {
         let mut expected = self.lock();
-        let waiting = id(&hello).and_then(|id| expected.get_mut(&id));
+        let waiting = id(&header).and_then(|id| expected.get_mut(&id));
         let not_full = waiting.filter(|waiting| waiting.sockets.len() < usize::from(MAX_STREAMS));
         let Some(waiting) = not_full else { return false };
-        waiting.sockets.push((hello, socket));
+        waiting.sockets.push((header, socket));
         // Fails only if the eventfd's counter overflows.
         let _ = rustix::io::write(&*waiting.wakeup, &1u64.to_ne_bytes());
         true

@@ -43,9 +43,10 @@ fn authenticate_plain(
     lane_parameters: &LaneParameters,
     deadline: Instant,
 ) -> io::Result<AuthenticatedSocket> {
-    let greeting =
-        [&lane_parameters.hello(stream)[..], &lane_parameters.accept_token.to_le_bytes()].concat();
-    socket.write_all(&greeting)?;
+    let first_bytes =
+        [&lane_parameters.stream_header(stream)[..], &lane_parameters.accept_token.to_le_bytes()]
+            .concat();
+    socket.write_all(&first_bytes)?;
     let answer = read(&mut socket, deadline)?;
     if u128::from_le_bytes(answer) != lane_parameters.dial_token {
         return Err(noise::unknown_peer());
@@ -60,8 +61,9 @@ fn authenticate_encrypted(
     deadline: Instant,
 ) -> io::Result<AuthenticatedSocket> {
     let mut handshake = noise::start(lane_parameters, stream, Side::Dial)?;
-    let greeting = [&lane_parameters.hello(stream)[..], &noise::write(&mut handshake)?].concat();
-    socket.write_all(&greeting)?;
+    let first_bytes =
+        [&lane_parameters.stream_header(stream)[..], &noise::write(&mut handshake)?].concat();
+    socket.write_all(&first_bytes)?;
     let answer: [u8; noise::MESSAGE_BYTES] = read(&mut socket, deadline)?;
     noise::read(&mut handshake, &answer)?;
     let mut transport = handshake.into_transport_mode().map_err(io::Error::other)?;

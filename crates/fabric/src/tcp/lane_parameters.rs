@@ -4,7 +4,7 @@ use std::net::TcpStream;
 
 use snow::TransportState;
 
-use super::hello::{HELLO_BYTES, hello};
+use super::hello::{STREAM_HEADER_BYTES, stream_header};
 use super::offer::{ConnectMethod, Offer};
 use crate::error::{Error, Kind};
 
@@ -58,8 +58,8 @@ impl LaneParameters {
     }
 
     /// The first message of the dialling end on a stream.
-    pub(super) fn hello(&self, stream: u8) -> [u8; HELLO_BYTES] {
-        hello(stream, self.id)
+    pub(super) fn stream_header(&self, stream: u8) -> [u8; STREAM_HEADER_BYTES] {
+        stream_header(stream, self.id)
     }
 
     /// The pre-shared key of the two ends.

@@ -25,7 +25,7 @@ use crate::region::{Region, Rights};
 use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 
 pub use connection_router::ConnectionRouter;
-pub use hello::{HELLO_BYTES, MAGIC};
+pub use hello::{MAGIC, STREAM_HEADER_BYTES};
 
 /// Creates TCP lanes.
 #[derive(Debug, Clone, Default)]

@@ -1,6 +1,6 @@
 //! The handshake of an encrypted stream: Noise, keyed by the tokens in the offers.
 //!
-//! After the hello each end sends one message, and the dialling end an empty record, which proves that it
+//! After the stream header each end sends one message, and the dialling end an empty record, which proves that it
 //! is not a replay. Without both tokens nothing can be read or sent,
 //! and tokens that leak later do not reveal what was sent.
 
@@ -17,8 +17,12 @@ pub(super) fn start(
     stream: u8,
     side: Side,
 ) -> io::Result<HandshakeState> {
-    crate::noise::start_handshake(&lane_parameters.key(), &lane_parameters.hello(stream), side)
-        .map_err(io::Error::other)
+    crate::noise::start_handshake(
+        &lane_parameters.key(),
+        &lane_parameters.stream_header(stream),
+        side,
+    )
+    .map_err(io::Error::other)
 }
 
 /// Our message.

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use snow::TransportState;
 
-use super::hello::HELLO_BYTES;
+use super::hello::STREAM_HEADER_BYTES;
 use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::noise;
 use crate::setup::Side;
@@ -21,7 +21,7 @@ pub(super) struct PendingConnection {
 
 /// The next message.
 enum Stage {
-    Hello,
+    Header,
     /// The proof, for this stream.
     Proof(u8),
     /// The confirmation that it is no replay.
@@ -43,15 +43,18 @@ impl PendingConnection {
             socket,
             received: [0; MAX_MESSAGE_BYTES],
             count: 0,
-            stage: Stage::Hello,
+            stage: Stage::Header,
         })
     }
 
-    /// A connection whose hello was read by the shared listener.
-    pub(super) fn with_hello(socket: TcpStream, hello: &[u8; HELLO_BYTES]) -> Option<Self> {
+    /// A connection whose stream header was read by the shared listener.
+    pub(super) fn with_header(
+        socket: TcpStream,
+        header: &[u8; STREAM_HEADER_BYTES],
+    ) -> Option<Self> {
         let mut connection = Self::new(socket)?;
-        connection.received[..HELLO_BYTES].copy_from_slice(hello);
-        connection.count = HELLO_BYTES;
+        connection.received[..STREAM_HEADER_BYTES].copy_from_slice(header);
+        connection.count = STREAM_HEADER_BYTES;
         Some(connection)
     }
 
@@ -59,7 +62,7 @@ impl PendingConnection {
     pub(super) fn receive(&mut self, lane_parameters: &LaneParameters) -> ReceiveResult {
         loop {
             let wanted = match self.stage {
-                Stage::Hello => HELLO_BYTES,
+                Stage::Header => STREAM_HEADER_BYTES,
                 Stage::Proof(_) if lane_parameters.encrypted => noise::MESSAGE_BYTES,
                 Stage::Proof(_) => TOKEN_BYTES,
                 Stage::Confirmation(..) => noise::EMPTY_RECORD_BYTES,
@@ -87,8 +90,8 @@ impl PendingConnection {
     fn process(&mut self, count: usize, lane_parameters: &LaneParameters) -> ReceiveResult {
         let received = &self.received[..count];
         match &mut self.stage {
-            Stage::Hello => match (0..lane_parameters.streams)
-                .find(|at| lane_parameters.hello(*at) == received)
+            Stage::Header => match (0..lane_parameters.streams)
+                .find(|at| lane_parameters.stream_header(*at) == received)
             {
                 Some(stream) => self.stage = Stage::Proof(stream),
                 None => return ReceiveResult::UnknownPeer,
@@ -132,7 +135,7 @@ impl PendingConnection {
     /// The progress of its handshake.
     pub(super) fn progress(&self) -> u8 {
         match self.stage {
-            Stage::Hello => 0,
+            Stage::Header => 0,
             Stage::Proof(_) => 1,
             Stage::Confirmation(..) => 2,
         }

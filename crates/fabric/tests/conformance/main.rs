@@ -91,9 +91,9 @@ fn over_a_shared_listener() -> tcp::Config {
     let delivered = router.clone();
     std::thread::spawn(move || {
         for mut socket in listener.incoming().map_while(Result::ok) {
-            let mut hello = [0; tcp::HELLO_BYTES];
-            if socket.read_exact(&mut hello).is_ok() && hello.starts_with(&tcp::MAGIC) {
-                assert!(delivered.deliver(hello, socket), "an unexpected connection");
+            let mut header = [0; tcp::STREAM_HEADER_BYTES];
+            if socket.read_exact(&mut header).is_ok() && header.starts_with(&tcp::MAGIC) {
+                assert!(delivered.deliver(header, socket), "an unexpected connection");
             }
         }
     });

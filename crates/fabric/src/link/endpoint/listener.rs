@@ -91,8 +91,8 @@ impl Endpoint {
                 require_authentication: settings.require_authentication,
                 max_sessions: settings.max_peers,
                 session: session::Config { peer_timeout: settings.link.peer_timeout },
-                on_lane: Some(Arc::new(move |hello, socket| {
-                    connection_router.deliver(hello, socket)
+                on_lane: Some(Arc::new(move |header, socket| {
+                    connection_router.deliver(header, socket)
                 })),
                 on_other: others,
                 ..AcceptorConfig::new(check)

@@ -156,7 +156,7 @@ impl AcceptLoop {
             }
             Action::Gone => drop(self.half_open.remove(&number)),
             Action::Open(opened) => self.open(number, *opened),
-            Action::Lane(greeting) => self.hand_over_lane(number, greeting),
+            Action::Lane(header) => self.hand_over_lane(number, header),
             Action::Other => self.hand_over_other(number),
         }
     }
@@ -174,10 +174,10 @@ impl AcceptLoop {
         self.shared.queue.push(session);
     }
 
-    fn hand_over_lane(&mut self, number: u64, greeting: [u8; 21]) {
+    fn hand_over_lane(&mut self, number: u64, header: [u8; 21]) {
         let Some(HalfOpen { socket, .. }) = self.release(number) else { return };
         let on_lane = self.context.config.on_lane.as_ref();
-        if on_lane.is_some_and(|on_lane| on_lane(greeting, socket)) {
+        if on_lane.is_some_and(|on_lane| on_lane(header, socket)) {
             self.shared.counts.lanes.fetch_add(1, Relaxed);
         } else {
             self.shared.counts.refuse(Reason::UnexpectedStream);

@@ -12,7 +12,7 @@ use crate::session::refusal::Refusal;
 /// Answers the hello of an initiator with ours, or refuses it.
 pub type HelloCheck = Arc<dyn Fn(&InitiatorInfo, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync>;
 
-/// Takes a connection that is a stream of a TCP lane, with its greeting; `false`: it is not expected.
+/// Takes a connection that is a stream of a TCP lane, with its stream header; `false`: it is not expected.
 pub type LaneHandler = Arc<dyn Fn([u8; 21], TcpStream) -> bool + Send + Sync>;
 
 /// Takes a connection of another protocol, unread.

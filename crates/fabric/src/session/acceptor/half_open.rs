@@ -23,7 +23,7 @@ enum Stage {
     /// The protocol is not known yet.
     Unknown,
     Lane {
-        received: [u8; GREETING_BYTES],
+        received: [u8; STREAM_HEADER_BYTES],
         count: usize,
     },
     Handshake(Responder),
@@ -38,7 +38,7 @@ enum Stage {
 pub(super) enum Action {
     Wait,
     Open(Box<HandshakeResult>),
-    Lane([u8; GREETING_BYTES]),
+    Lane([u8; STREAM_HEADER_BYTES]),
     Other,
     /// The refusal is sent, then the connection is closed.
     Refused(Rejection),
@@ -64,7 +64,9 @@ impl HalfOpen {
         loop {
             let next = match &mut self.stage {
                 Stage::Unknown => self.detect_protocol(context, hung_up),
-                Stage::Lane { received, count } => read_greeting(&self.socket, received, count),
+                Stage::Lane { received, count } => {
+                    read_stream_header(&self.socket, received, count)
+                }
                 Stage::Handshake(responder) => {
                     handshake(&self.socket, responder, &mut self.outgoing, now)
                 }
@@ -110,7 +112,7 @@ impl HalfOpen {
                 None
             }
             4 if first == *LANE_MAGIC => {
-                self.stage = Stage::Lane { received: [0; GREETING_BYTES], count: 0 };
+                self.stage = Stage::Lane { received: [0; STREAM_HEADER_BYTES], count: 0 };
                 None
             }
             ..4 if hung_up => Some(Action::Truncated),
@@ -122,17 +124,17 @@ impl HalfOpen {
     }
 }
 
-/// Reads the greeting of a lane's stream, and nothing of what follows.
-fn read_greeting(
+/// Reads the header of a lane's stream, and nothing of what follows.
+fn read_stream_header(
     mut socket: &TcpStream,
-    received: &mut [u8; GREETING_BYTES],
+    received: &mut [u8; STREAM_HEADER_BYTES],
     count: &mut usize,
 ) -> Option<Action> {
     match socket.read(&mut received[*count..]) {
         Ok(0) => Some(Action::Truncated),
         Ok(more) => {
             *count += more;
-            (*count == GREETING_BYTES).then_some(Action::Lane(*received))
+            (*count == STREAM_HEADER_BYTES).then_some(Action::Lane(*received))
         }
         Err(error) => read_error(&error),
     }
@@ -206,6 +208,6 @@ pub(super) fn too_many() -> Rejection {
 
 /// The magic of a stream of a TCP lane, see `tcp/hello.rs`.
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
-const GREETING_BYTES: usize = 21;
+const STREAM_HEADER_BYTES: usize = 21;
 /// An initiator that sends more than this after a refusal does not read it.
 const MAX_RECEIVED: usize = 1 << 20;

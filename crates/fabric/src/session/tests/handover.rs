@@ -5,35 +5,35 @@ use std::sync::{Arc, Mutex, mpsc};
 use super::*;
 
 #[test]
-fn streams_of_lanes_are_handed_over_after_their_greeting() {
+fn streams_of_lanes_are_handed_over_after_their_header() {
     let (to, handed) = mpsc::channel();
     let to = Mutex::new(to);
     let mut config = config();
-    config.on_lane = Some(Arc::new(move |greeting, socket| {
-        let expected = greeting[4] == 3;
+    config.on_lane = Some(Arc::new(move |header, socket| {
+        let expected = header[4] == 3;
         if expected {
-            to.lock().unwrap().send((greeting, socket)).unwrap();
+            to.lock().unwrap().send((header, socket)).unwrap();
         }
         expected
     }));
     let acceptor = open(config);
-    let greeting = |stream: u8| [&b"WLT1"[..], &[stream], &[9; 16]].concat();
+    let header = |stream: u8| [&b"WLT1"[..], &[stream], &[9; 16]].concat();
     let mut lane = connect(&acceptor);
     lane.set_nodelay(true).unwrap();
-    for byte in &greeting(3)[..20] {
+    for byte in &header(3)[..20] {
         lane.write_all(&[*byte]).unwrap();
     }
     lane.write_all(b"\x09first frame").unwrap();
     let (received, mut socket) = handed.recv_timeout(LIMIT).unwrap();
-    assert_eq!(received[..], greeting(3));
+    assert_eq!(received[..], header(3));
     socket.set_nonblocking(false).unwrap();
     let mut frame = [0; 11];
     socket.read_exact(&mut frame).unwrap();
     assert_eq!(&frame, b"first frame");
     wait_for("the count", || acceptor.counts().lanes() == 1);
-    assert_eq!(answer(&acceptor, &greeting(4)), b"");
+    assert_eq!(answer(&acceptor, &header(4)), b"");
     wait_for("the refusal", || refusals(&acceptor) == [("unexpected_stream", 1)]);
-    drop(connect(&acceptor).write_all(&greeting(3)[..20]));
+    drop(connect(&acceptor).write_all(&header(3)[..20]));
     wait_for("one cut short", || {
         refusals(&acceptor) == [("truncated", 1), ("unexpected_stream", 1)]
     });

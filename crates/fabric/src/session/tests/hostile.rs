@@ -41,7 +41,7 @@ fn a_complete_handshake_followed_by_a_close_is_a_session() {
 fn slow_callers_are_refused() {
     let acceptor =
         open(AcceptorConfig { handshake_timeout: Duration::from_millis(50), ..lenient() });
-    // Nothing; one byte; the magic and one byte; the start of a lane's greeting; a preface.
+    // Nothing; one byte; the magic and one byte; the start of a lane's stream header; a preface.
     let starts = [&b""[..], b"W", b"WLC1\x01", b"WLT1\x00", &Preface::Plain.to_bytes()];
     let mut sockets = starts.map(|start| {
         let mut socket = connect(&acceptor);

@@ -13,7 +13,7 @@ use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::stream_engine::Stream;
 use crate::tcp::connect::prepare;
 use crate::tcp::encrypted_socket::{EncryptedSocket, MAX_PAYLOAD_BYTES};
-use crate::tcp::hello::HELLO_BYTES;
+use crate::tcp::hello::STREAM_HEADER_BYTES;
 use crate::tcp::lane::TcpLane;
 use crate::tcp::lane_parameters::LaneParameters;
 use crate::tcp::noise::{self, EMPTY_RECORD_BYTES, LENGTH_BYTES, MESSAGE_BYTES, TAG_BYTES};
@@ -43,11 +43,11 @@ fn proxy(to: SocketAddr, tamper: Tamper) -> (SocketAddr, Log) {
             let _ = io::copy(&mut from, &mut back);
             back.shutdown(Shutdown::Both)
         });
-        let mut handshake = [0; HELLO_BYTES + MESSAGE_BYTES + EMPTY_RECORD_BYTES];
-        near.read_exact(&mut handshake[..HELLO_BYTES + MESSAGE_BYTES])?;
-        far.write_all(&handshake[..HELLO_BYTES + MESSAGE_BYTES])?;
-        near.read_exact(&mut handshake[HELLO_BYTES + MESSAGE_BYTES..])?;
-        far.write_all(&handshake[HELLO_BYTES + MESSAGE_BYTES..])?;
+        let mut handshake = [0; STREAM_HEADER_BYTES + MESSAGE_BYTES + EMPTY_RECORD_BYTES];
+        near.read_exact(&mut handshake[..STREAM_HEADER_BYTES + MESSAGE_BYTES])?;
+        far.write_all(&handshake[..STREAM_HEADER_BYTES + MESSAGE_BYTES])?;
+        near.read_exact(&mut handshake[STREAM_HEADER_BYTES + MESSAGE_BYTES..])?;
+        far.write_all(&handshake[STREAM_HEADER_BYTES + MESSAGE_BYTES..])?;
         log.lock().unwrap().extend(handshake);
         for number in 0.. {
             let record = record(&mut near)?;
@@ -227,11 +227,11 @@ fn both_ends_must_have_the_same_setting() {
 
 // Unknown connections.
 
-/// The greeting of an end with the tokens of these offers.
-fn greeting(dial: &Offer, accept: &Offer) -> Vec<u8> {
+/// The first bytes from an end with the tokens of these offers.
+fn first_bytes(dial: &Offer, accept: &Offer) -> Vec<u8> {
     let lane_parameters = LaneParameters::new(dial, accept).unwrap();
     let mut started = noise::start(&lane_parameters, 0, Side::Dial).unwrap();
-    [&lane_parameters.hello(0)[..], &noise::write(&mut started).unwrap()].concat()
+    [&lane_parameters.stream_header(0)[..], &noise::write(&mut started).unwrap()].concat()
 }
 
 #[test]
@@ -248,12 +248,15 @@ fn connections_without_the_tokens_get_no_answer_and_do_not_prevent_the_peer() {
     let wrong_dial = Offer { token: ours.token ^ 1, ..ours.clone() };
     let other = Offer { token: peers.token ^ 1, ..peers.clone() };
     let unknown_peers = [
-        unknown_peer(&greeting(&wrong_dial, &peers)),
-        unknown_peer(&greeting(&ours, &other)),
-        unknown_peer(&[&greeting(&ours, &peers)[..HELLO_BYTES], &[7; MESSAGE_BYTES]].concat()),
+        unknown_peer(&first_bytes(&wrong_dial, &peers)),
+        unknown_peer(&first_bytes(&ours, &other)),
+        unknown_peer(
+            &[&first_bytes(&ours, &peers)[..STREAM_HEADER_BYTES], &[7; MESSAGE_BYTES]].concat(),
+        ),
         // As if the lane were not encrypted: the plain token is not accepted.
         unknown_peer(
-            &[&greeting(&ours, &peers)[..HELLO_BYTES], &peers.token.to_le_bytes()].concat(),
+            &[&first_bytes(&ours, &peers)[..STREAM_HEADER_BYTES], &peers.token.to_le_bytes()]
+                .concat(),
         ),
     ];
     let to_dial = accept.offer();
@@ -267,27 +270,27 @@ fn connections_without_the_tokens_get_no_answer_and_do_not_prevent_the_peer() {
     drop(lanes);
 }
 
-/// An attacker on the network replays the peer's greeting before it arrives: it gets an answer that it cannot
+/// An attacker on the network replays the peer's first bytes before they arrive: it gets an answer that it cannot
 /// use, and does not replace the peer.
 #[test]
-fn a_replayed_greeting_does_not_replace_the_peer() {
+fn a_replayed_handshake_does_not_replace_the_peer() {
     let (dial, accept) = unconnected_pair(&encrypted());
     let to = address(&accept.offer());
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let to_dial = with_address(&accept.offer(), listener.local_addr().unwrap());
     let repeater = std::thread::spawn(move || {
         let mut near = listener.accept().unwrap().0;
-        let mut greeting = [0; HELLO_BYTES + MESSAGE_BYTES];
-        near.read_exact(&mut greeting).unwrap();
+        let mut first_bytes = [0; STREAM_HEADER_BYTES + MESSAGE_BYTES];
+        near.read_exact(&mut first_bytes).unwrap();
         let mut repeated = TcpStream::connect(to).unwrap();
-        repeated.write_all(&greeting).unwrap();
+        repeated.write_all(&first_bytes).unwrap();
         let mut answer = [0; MESSAGE_BYTES];
         repeated.read_exact(&mut answer).unwrap();
         // Without the key this confirmation is invalid.
         repeated.write_all(&[TAG_BYTES as u8; EMPTY_RECORD_BYTES]).unwrap();
         assert!(!matches!(repeated.read(&mut [0]), Ok(1..)), "the replay was accepted");
         let mut far = TcpStream::connect(to).unwrap();
-        far.write_all(&greeting).unwrap();
+        far.write_all(&first_bytes).unwrap();
         let (mut back, mut from) = (near.try_clone().unwrap(), far.try_clone().unwrap());
         std::thread::spawn(move || io::copy(&mut from, &mut back));
         let _ = io::copy(&mut near, &mut far);

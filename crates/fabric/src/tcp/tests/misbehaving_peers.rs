@@ -9,7 +9,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::tcp::connect::UnconnectedTcpLane;
-use crate::tcp::hello::hello;
+use crate::tcp::hello::stream_header;
 use crate::tcp::offer::{ConnectMethod, Offer};
 use crate::tcp::{Config, Tcp};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
@@ -41,7 +41,7 @@ fn address(offer: &Offer) -> SocketAddr {
 /// Connects like a peer, with this token.
 fn call(offer: &Offer, token: u128) -> TcpStream {
     let mut socket = TcpStream::connect(address(offer)).unwrap();
-    socket.write_all(&hello(0, offer.id)).unwrap();
+    socket.write_all(&stream_header(0, offer.id)).unwrap();
     socket.write_all(&token.to_le_bytes()).unwrap();
     socket
 }

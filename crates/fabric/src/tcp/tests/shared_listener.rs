@@ -5,9 +5,9 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use crate::setup::{Fabric, Side, UnconnectedLane};
-use crate::tcp::hello::hello;
+use crate::tcp::hello::stream_header;
 use crate::tcp::offer::Offer;
-use crate::tcp::{Config, ConnectionRouter, HELLO_BYTES, MAX_STREAMS, Tcp};
+use crate::tcp::{Config, ConnectionRouter, MAX_STREAMS, STREAM_HEADER_BYTES, Tcp};
 use crate::{Error, Lane};
 
 /// Starts a listener that delivers connections, until the process ends.
@@ -16,9 +16,9 @@ fn shared_listener(router: &ConnectionRouter) -> SocketAddr {
     let (address, router) = (listener.local_addr().unwrap(), router.clone());
     std::thread::spawn(move || {
         for socket in listener.incoming() {
-            let (mut socket, mut hello) = (socket.unwrap(), [0; HELLO_BYTES]);
-            if socket.read_exact(&mut hello).is_ok() {
-                router.deliver(hello, socket);
+            let (mut socket, mut header) = (socket.unwrap(), [0; STREAM_HEADER_BYTES]);
+            if socket.read_exact(&mut header).is_ok() {
+                router.deliver(header, socket);
             }
         }
     });
@@ -72,7 +72,7 @@ fn a_connection_with_the_id_alone_is_refused_and_does_not_prevent_the_peer() {
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let unknown_peer = |sends: &[u8]| {
         let mut socket = TcpStream::connect(listener_address).unwrap();
-        socket.write_all(&[&hello(0, offer.id)[..], sends].concat()).unwrap();
+        socket.write_all(&[&stream_header(0, offer.id)[..], sends].concat()).unwrap();
         socket
     };
     let (silent, mut wrong) = (unknown_peer(&[]), unknown_peer(&(offer.token ^ 1).to_le_bytes()));
@@ -81,7 +81,7 @@ fn a_connection_with_the_id_alone_is_refused_and_does_not_prevent_the_peer() {
     // A replay of the peer's messages is refused after the lane is connected.
     let mut late = unknown_peer(&offer.token.to_le_bytes());
     assert!(!matches!(late.read(&mut [0; 16]), Ok(1..)));
-    assert!(!router.deliver(hello(0, offer.id), silent));
+    assert!(!router.deliver(stream_header(0, offer.id), silent));
     drop(lanes);
 }
 
@@ -91,16 +91,19 @@ fn only_expected_connections_are_delivered_up_to_a_limit() {
     let socket = || TcpStream::connect(listener_address).unwrap();
     let unconnected = fabric.prepare_lane(Side::Accept).unwrap();
     let id = Offer::from_bytes(&unconnected.offer()).unwrap().id;
-    assert!(!router.deliver(hello(0, id ^ 1), socket()), "no lane expects it");
-    let mut other = hello(0, id);
+    assert!(!router.deliver(stream_header(0, id ^ 1), socket()), "no lane expects it");
+    let mut other = stream_header(0, id);
     other[3] ^= 1;
-    assert!(!router.deliver(other, socket()), "not a hello");
+    assert!(!router.deliver(other, socket()), "not a stream header");
     for _ in 0..MAX_STREAMS {
-        assert!(router.deliver(hello(0, id), socket()));
+        assert!(router.deliver(stream_header(0, id), socket()));
     }
-    assert!(!router.deliver(hello(0, id), socket()), "the limit is reached");
+    assert!(!router.deliver(stream_header(0, id), socket()), "the limit is reached");
     drop(unconnected);
-    assert!(!router.deliver(hello(0, id), socket()), "the lane that expected it is dropped");
+    assert!(
+        !router.deliver(stream_header(0, id), socket()),
+        "the lane that expected it is dropped"
+    );
 }
 
 #[test]
