@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustix::event::{EventfdFlags, eventfd};
 
 use super::MAX_STREAMS;
-use super::hello::{STREAM_HEADER_BYTES, id};
+use super::stream_header::{STREAM_HEADER_BYTES, id};
 use crate::error::{Error, Kind};
 
 /// Delivers connections from a listener to the unconnected lanes that wait for them. Clones share their state.

@@ -4,8 +4,8 @@ use std::net::TcpStream;
 
 use snow::TransportState;
 
-use super::hello::{STREAM_HEADER_BYTES, stream_header};
 use super::offer::{ConnectMethod, Offer};
+use super::stream_header::{STREAM_HEADER_BYTES, stream_header};
 use crate::error::{Error, Kind};
 
 /// What the two ends agree on, and the secrets that authenticate them.

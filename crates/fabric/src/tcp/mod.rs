@@ -6,13 +6,13 @@ mod connect;
 mod connection_router;
 mod dial;
 mod encrypted_socket;
-mod hello;
 mod lane;
 mod lane_parameters;
 mod noise;
 mod offer;
 mod pending_connection;
 mod socket;
+mod stream_header;
 #[cfg(test)]
 mod tests;
 
@@ -25,7 +25,7 @@ use crate::region::{Region, Rights};
 use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 
 pub use connection_router::ConnectionRouter;
-pub use hello::{MAGIC, STREAM_HEADER_BYTES};
+pub use stream_header::{MAGIC, STREAM_HEADER_BYTES};
 
 /// Creates TCP lanes.
 #[derive(Debug, Clone, Default)]

@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use snow::TransportState;
 
-use super::hello::STREAM_HEADER_BYTES;
 use super::lane_parameters::{AuthenticatedSocket, LaneParameters};
 use super::noise;
+use super::stream_header::STREAM_HEADER_BYTES;
 use crate::setup::Side;
 
 pub(super) struct PendingConnection {

@@ -206,7 +206,7 @@ pub(super) fn too_many() -> Rejection {
     )
 }
 
-/// The magic of a stream of a TCP lane, see `tcp/hello.rs`.
+/// The magic of a stream of a TCP lane, see `tcp/stream_header.rs`.
 const LANE_MAGIC: &[u8; 4] = b"WLT1";
 const STREAM_HEADER_BYTES: usize = 21;
 /// An initiator that sends more than this after a refusal does not read it.

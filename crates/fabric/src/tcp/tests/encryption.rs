@@ -13,11 +13,11 @@ use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::stream_engine::Stream;
 use crate::tcp::connect::prepare;
 use crate::tcp::encrypted_socket::{EncryptedSocket, MAX_PAYLOAD_BYTES};
-use crate::tcp::hello::STREAM_HEADER_BYTES;
 use crate::tcp::lane::TcpLane;
 use crate::tcp::lane_parameters::LaneParameters;
 use crate::tcp::noise::{self, EMPTY_RECORD_BYTES, LENGTH_BYTES, MESSAGE_BYTES, TAG_BYTES};
 use crate::tcp::offer::{ConnectMethod, Offer};
+use crate::tcp::stream_header::STREAM_HEADER_BYTES;
 use crate::tcp::{Config, Tcp};
 use crate::{Completion, Done, Failure, Lane, Memory, Op, Pages, Region, Rights, wait};
 

@@ -9,8 +9,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::setup::{Fabric, Side, UnconnectedLane};
 use crate::tcp::connect::UnconnectedTcpLane;
-use crate::tcp::hello::stream_header;
 use crate::tcp::offer::{ConnectMethod, Offer};
+use crate::tcp::stream_header::stream_header;
 use crate::tcp::{Config, Tcp};
 use crate::{Failure, Lane, Memory, Op, Pages, Rights};
 

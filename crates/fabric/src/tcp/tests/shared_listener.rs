@@ -5,8 +5,8 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
 use crate::setup::{Fabric, Side, UnconnectedLane};
-use crate::tcp::hello::stream_header;
 use crate::tcp::offer::Offer;
+use crate::tcp::stream_header::stream_header;
 use crate::tcp::{Config, ConnectionRouter, MAX_STREAMS, STREAM_HEADER_BYTES, Tcp};
 use crate::{Error, Lane};
 
