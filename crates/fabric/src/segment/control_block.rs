@@ -16,7 +16,7 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::mm::ProtFlags;
 
 use super::access::{self, Word};
-use super::doorbell::Flag;
+use super::doorbell::SleepFlag;
 use super::mapping::{MappedPages, is_huge};
 use crate::iovec::IoVec;
 use crate::memory::copy::copy;
@@ -240,7 +240,7 @@ impl GrantId {
 /// The flag of an end that sleeps.
 pub(crate) struct Sleeping<'b>(&'b AtomicU32);
 
-impl Flag for Sleeping<'_> {
+impl SleepFlag for Sleeping<'_> {
     fn store(&self, value: u32) {
         self.0.store(value, Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@
 //! The test below tries every order.
 
 /// A word of an end's control block: whether it sleeps.
-pub(crate) trait Flag {
+pub(crate) trait SleepFlag {
     fn store(&self, value: u32);
     fn load(&self) -> u32;
     /// A sequentially consistent fence.
@@ -20,14 +20,14 @@ pub(crate) const ASLEEP: u32 = 1;
 pub(crate) const ASLEEP_FOR_SPACE: u32 = 2;
 
 /// Announces that its owner is about to sleep. The owner must check for data after this, and sleep only if there is none.
-pub(crate) fn announce<F: Flag>(own: &F, state: u32) {
+pub(crate) fn announce<F: SleepFlag>(own: &F, state: u32) {
     own.store(state);
     F::fence();
 }
 
 /// Whether the peer must be woken, after data was written for it (`has_data`), or space was
 /// freed for it to write.
-pub(crate) fn must_wake<F: Flag>(peer: &F, has_data: bool) -> bool {
+pub(crate) fn must_wake<F: SleepFlag>(peer: &F, has_data: bool) -> bool {
     F::fence();
     match peer.load() {
         AWAKE => false,
@@ -42,7 +42,7 @@ mod tests {
     use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering, fence};
     use loom::sync::{Arc, Condvar, Mutex};
 
-    impl Flag for AtomicU32 {
+    impl SleepFlag for AtomicU32 {
         fn store(&self, value: u32) {
             AtomicU32::store(self, value, Ordering::Relaxed);
         }
@@ -103,7 +103,7 @@ mod tests {
                         pending = world.signal.changed.wait(pending).unwrap();
                     }
                 }
-                Flag::store(&world.sleeping, AWAKE);
+                SleepFlag::store(&world.sleeping, AWAKE);
             }
             thread.join().unwrap();
         });

@@ -19,7 +19,7 @@ use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
-use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, Flag, announce, must_wake};
+use crate::segment::doorbell::{ASLEEP, ASLEEP_FOR_SPACE, AWAKE, SleepFlag, announce, must_wake};
 use crate::segment::mapping::{PeerMapping, is_huge};
 use crate::stats::Stats;
 use crate::stream_engine::StreamEngine;
