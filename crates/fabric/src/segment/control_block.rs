@@ -16,8 +16,8 @@ use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create
 use rustix::mm::ProtFlags;
 
 use super::access::{self, Word};
-use super::doorbell::SleepFlag;
 use super::mapping::{MappedPages, is_huge};
+use super::sleep_flag::SleepFlag;
 use crate::iovec::IoVec;
 use crate::memory::copy::copy;
 
