@@ -1,5 +1,6 @@
 //! State that one end writes and the other reads: its ring, its read position in the peer's ring, whether it
-//! sleeps, and which of its grants are valid.
+//! sleeps, and which of its grants are valid. It is a lane's own; the slot block of a store's client (`kv_proto::wire`) is another,
+//! in memory that the client has granted.
 //!
 //! Unsafe here: a control block is a mapping of a sealed memfd, mapped once and unmapped in `Drop`; all offsets
 //! are constants or checked here. The owner's mapping is the only writable one. What
@@ -21,7 +22,7 @@ use super::sleep_flag::SleepFlag;
 use crate::iovec::IoVec;
 use crate::memory::copy::copy;
 
-/// Our own control block.
+/// Our own control block of a lane.
 #[derive(Debug)]
 pub(crate) struct ControlBlock {
     file: OwnedFd,
