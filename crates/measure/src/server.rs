@@ -5,7 +5,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::session::{Acceptor, AcceptorConfig, Credentials, Keyring, Refusal, Session};
+use fabric::session::{Credentials, Keyring, ListenerConfig, Refusal, Session, SessionListener};
 use fabric::{Side, tcp};
 
 use crate::control_channel::{ControlChannel, STEP_TIMEOUT, unexpected};
@@ -49,7 +49,7 @@ pub struct ServerSettings {
 
 /// A listening server.
 pub struct Server {
-    acceptor: Acceptor,
+    listener: SessionListener,
     router: tcp::ConnectionRouter,
     settings: Arc<ServerSettings>,
 }
@@ -66,25 +66,25 @@ impl Server {
                 Ok(_) => Ok(hello.clone()),
                 Err(text) => Err(Refusal { code: "not_bench", text }),
             };
-        let config = AcceptorConfig {
+        let config = ListenerConfig {
             keyring: settings.keyring.clone(),
             require_authentication: settings.require_authentication,
             max_sessions: settings.max_clients,
             on_lane: Some(Arc::new(move |header, socket| deliver.deliver(header, socket))),
-            ..AcceptorConfig::new(check_hello)
+            ..ListenerConfig::new(check_hello)
         };
-        let acceptor = Acceptor::open(settings.address, config)?;
-        Ok(Server { acceptor, router, settings: Arc::new(settings) })
+        let listener = SessionListener::open(settings.address, config)?;
+        Ok(Server { listener, router, settings: Arc::new(settings) })
     }
 
     /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.acceptor.address()
+        self.listener.address()
     }
 
     /// Accepts the next client within `limit`, and serves it on its own thread. Calls `observer` with each measurement's result.
     pub fn accept(&self, limit: Duration, observer: &Observer) -> Result<bool, Error> {
-        let Some(session) = self.acceptor.accept(limit) else { return Ok(false) };
+        let Some(session) = self.listener.accept(limit) else { return Ok(false) };
         let (settings, router, observer) =
             (self.settings.clone(), self.router.clone(), observer.clone());
         let serve = move || ClientHandler { settings, router, observer }.serve(session);

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
-use super::acceptor::AcceptorConfig;
+use super::acceptor::ListenerConfig;
 use super::answer::Answer;
 use super::connection::HandshakeResult;
 use super::dial::Credentials;
@@ -23,7 +23,7 @@ pub(crate) fn handshake(bytes: &[u8]) {
         0 => unknown_peer(chunks()),
         1 => anonymous(chunks()),
         2 => key_holder(chunks()),
-        _ => acceptor(chunks()),
+        _ => listener(chunks()),
     }
 }
 
@@ -62,7 +62,7 @@ fn key_holder<'b>(chunks: impl Iterator<Item = &'b [u8]>) {
 }
 
 /// A listener that sends arbitrary bytes to initiators with and without the key.
-fn acceptor<'b>(chunks: impl Iterator<Item = &'b [u8]> + Clone) {
+fn listener<'b>(chunks: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut received = Vec::new();
         let mut initiator =
@@ -88,9 +88,9 @@ struct Exchange {
 
 impl Exchange {
     fn new(require_authentication: bool) -> Self {
-        let config = AcceptorConfig::new(|_, hello| Ok(hello.to_vec()));
+        let config = ListenerConfig::new(|_, hello| Ok(hello.to_vec()));
         config.keyring.add(key()).expect("the only key");
-        let context = HandshakeContext::new(AcceptorConfig { require_authentication, ..config });
+        let context = HandshakeContext::new(ListenerConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let responder = Responder::new(&context.expect("randomness"), address);
         Exchange { responder, received: Vec::new(), refused: false, opened: None }

@@ -3,9 +3,9 @@
 //! A TCP connection starts with a handshake that negotiates a version, authenticates both ends by a shared
 //! secret and exchanges hellos. The content of hellos and messages is defined by the caller; this module knows nothing of
 //! lanes. Nothing here blocks but [`dial()`] and
-//! [`Acceptor::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
+//! [`SessionListener::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
 //!
-//! Start at [`Session`]. [`dial()`] connects to an [`Acceptor`], which returns the session at the other end;
+//! Start at [`Session`]. [`dial()`] connects to a [`SessionListener`], which returns the session at the other end;
 //! [`Keyring`] has the secrets that a listener authenticates initiators with, [`Credentials`] an initiator's own.
 
 mod acceptor;
@@ -31,7 +31,8 @@ mod ticket;
 use std::time::Duration;
 
 pub use acceptor::{
-    Acceptor, AcceptorConfig, AcceptorCounts, HelloCheck, InitiatorInfo, LaneHandler, OtherHandler,
+    HelloCheck, InitiatorInfo, LaneHandler, ListenerConfig, ListenerCounts, OtherHandler,
+    SessionListener,
 };
 pub use connection::Session;
 pub use dial::{Credentials, dial};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::acceptor::{AcceptorConfig, InitiatorInfo};
+use super::acceptor::{InitiatorInfo, ListenerConfig};
 use super::answer::Answer;
 use super::connection::HandshakeResult;
 use super::framing::{Framing, FramingError};
@@ -20,7 +20,7 @@ use crate::error::Error;
 
 /// What all handshakes of a listener share.
 pub(super) struct HandshakeContext {
-    pub(super) config: AcceptorConfig,
+    pub(super) config: ListenerConfig,
     pub(super) alive: Arc<AtomicUsize>,
     /// Used for unknown keys, so that they take as long as wrong secrets.
     decoy: Secret,
@@ -65,7 +65,7 @@ pub(super) struct Rejection {
 }
 
 impl HandshakeContext {
-    pub(super) fn new(mut config: AcceptorConfig) -> Result<Arc<Self>, Error> {
+    pub(super) fn new(mut config: ListenerConfig) -> Result<Arc<Self>, Error> {
         config.max_hello = config.max_hello.min(MAX_MESSAGE);
         let alive = Arc::new(AtomicUsize::new(0));
         Ok(Arc::new(HandshakeContext { config, alive, decoy: random_secret()? }))

@@ -20,7 +20,7 @@ use crate::{shm, tcp};
 pub(super) struct LinkFabrics {
     pub(super) inner: Arc<Inner>,
     /// The address the peer listens on, if we dialled.
-    pub(super) acceptor: Option<SocketAddr>,
+    pub(super) listener_address: Option<SocketAddr>,
     pub(super) policy: Policy,
     pub(super) encrypt: bool,
     /// Whether there are keys for encryption.
@@ -37,7 +37,7 @@ impl FabricOpener for LinkFabrics {
     fn plan_again(&self, announced: Option<Hello>) -> Option<NewPlan> {
         let inner = &self.inner;
         let ours = inner.hello(inner.settings.policy_for(self.peer.ip()), || inner.ports.query());
-        if self.acceptor.is_none() {
+        if self.listener_address.is_none() {
             return Some(NewPlan { ours, theirs: None, plans: Vec::new(), left_out: Vec::new() });
         }
         let theirs = announced.as_ref().unwrap_or(&self.theirs);
@@ -79,11 +79,11 @@ impl FabricOpener for LinkFabrics {
             }
             Transport::Tcp => {
                 let connection_router =
-                    self.acceptor.is_none().then(|| self.inner.connection_router.clone());
-                let (acceptor, encrypt) = (self.acceptor, self.encrypt);
+                    self.listener_address.is_none().then(|| self.inner.connection_router.clone());
+                let (listener_address, encrypt) = (self.listener_address, self.encrypt);
                 Arc::new(tcp::Tcp::new(tcp::Config {
                     router: connection_router,
-                    listener_address: acceptor,
+                    listener_address,
                     encrypt,
                     ..settings.tcp.clone()
                 }))

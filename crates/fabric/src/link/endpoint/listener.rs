@@ -11,12 +11,14 @@ use crate::error::{Error, Kind};
 use crate::link::config::Policy;
 use crate::link::connected_link::Link;
 use crate::link::protocol::hello::Hello;
-use crate::session::{self, Acceptor, AcceptorConfig, AcceptorCounts, InitiatorInfo, Refusal};
+use crate::session::{
+    self, InitiatorInfo, ListenerConfig, ListenerCounts, Refusal, SessionListener,
+};
 use crate::verbs;
 
 /// Accepts links from peers.
 pub struct Listener {
-    acceptor: Acceptor,
+    session_listener: SessionListener,
     inner: Arc<Inner>,
     /// The reason, if new links are refused.
     closed: Arc<OnceLock<String>>,
@@ -25,12 +27,12 @@ pub struct Listener {
 impl Listener {
     /// The address it listens on.
     pub fn address(&self) -> SocketAddr {
-        self.acceptor.address()
+        self.session_listener.address()
     }
 
     /// The next link; waits up to `limit`. Its rails are set up while it is polled.
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
-        let session = self.acceptor.accept(limit)?;
+        let session = self.session_listener.accept(limit)?;
         let Some(theirs) = Hello::parse(session.hello()) else {
             let why = "the client's hello has an unknown format";
             let fix = "run the same version at both ends";
@@ -49,12 +51,12 @@ impl Listener {
 
     /// Readable while [`Listener::accept`] would return a link without waiting.
     pub fn fd(&self) -> std::os::fd::BorrowedFd<'_> {
-        self.acceptor.fd()
+        self.session_listener.fd()
     }
 
     /// Counters of accepted and refused connections.
-    pub fn counts(&self) -> &AcceptorCounts {
-        self.acceptor.counts()
+    pub fn counts(&self) -> &ListenerCounts {
+        self.session_listener.counts()
     }
 }
 
@@ -84,9 +86,9 @@ impl Endpoint {
             // So that our hello to the first initiators has the ports too.
             self.inner.ports.query_within(DEVICE_QUERY_TIMEOUT);
         }
-        let acceptor = Acceptor::open(
+        let session_listener = SessionListener::open(
             address,
-            AcceptorConfig {
+            ListenerConfig {
                 keyring: settings.keyring.clone(),
                 require_authentication: settings.require_authentication,
                 max_sessions: settings.max_peers,
@@ -95,10 +97,10 @@ impl Endpoint {
                     connection_router.deliver(header, socket)
                 })),
                 on_other: others,
-                ..AcceptorConfig::new(check)
+                ..ListenerConfig::new(check)
             },
         )?;
-        Ok(Listener { acceptor, inner: self.inner.clone(), closed })
+        Ok(Listener { session_listener, inner: self.inner.clone(), closed })
     }
 }
 
@@ -133,6 +135,6 @@ const DEVICE_QUERY_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listener").field("listener", &self.acceptor).finish_non_exhaustive()
+        f.debug_struct("Listener").field("listener", &self.session_listener).finish_non_exhaustive()
     }
 }

@@ -301,7 +301,7 @@ impl Inner {
             inner: self.clone(),
             peer: session.peer_address(),
             theirs: theirs.clone(),
-            acceptor: dialled.then_some(session.peer_address()),
+            listener_address: dialled.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
             has_key: session.is_encrypted(),

@@ -29,7 +29,7 @@ pub struct InitiatorInfo {
 
 /// The configuration of a listener. Its functions are called on the listener's thread, and must be quick.
 #[derive(Clone)]
-pub struct AcceptorConfig {
+pub struct ListenerConfig {
     /// The keys and tickets for authentication.
     pub keyring: Keyring,
     /// Whether initiators must authenticate. If not, every initiator that reaches the address is accepted, and sessions
@@ -54,12 +54,12 @@ pub struct AcceptorConfig {
     pub on_other: Option<OtherHandler>,
 }
 
-impl AcceptorConfig {
+impl ListenerConfig {
     /// Requires authentication, with an empty keyring and default limits.
     pub fn new(
         check: impl Fn(&InitiatorInfo, &[u8]) -> Result<Vec<u8>, Refusal> + Send + Sync + 'static,
     ) -> Self {
-        AcceptorConfig {
+        ListenerConfig {
             keyring: Keyring::new(),
             require_authentication: true,
             max_half_open: 256,
@@ -74,9 +74,9 @@ impl AcceptorConfig {
     }
 }
 
-impl fmt::Debug for AcceptorConfig {
+impl fmt::Debug for ListenerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AcceptorConfig")
+        f.debug_struct("ListenerConfig")
             .field("keyring", &self.keyring)
             .field("require_authentication", &self.require_authentication)
             .field("max_half_open", &self.max_half_open)

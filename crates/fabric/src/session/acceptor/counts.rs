@@ -9,7 +9,7 @@ use crate::session::responder::Rejection;
 
 /// Counters of a listener since it was opened.
 #[derive(Debug)]
-pub struct AcceptorCounts {
+pub struct ListenerCounts {
     pub(super) accepted: AtomicU64,
     pub(super) lanes: AtomicU64,
     pub(super) others: AtomicU64,
@@ -20,9 +20,9 @@ pub struct AcceptorCounts {
     alive: Arc<AtomicUsize>,
 }
 
-impl AcceptorCounts {
+impl ListenerCounts {
     pub(super) fn new(alive: Arc<AtomicUsize>) -> Self {
-        AcceptorCounts {
+        ListenerCounts {
             accepted: AtomicU64::new(0),
             lanes: AtomicU64::new(0),
             others: AtomicU64::new(0),

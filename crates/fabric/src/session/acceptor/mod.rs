@@ -16,8 +16,8 @@ use std::time::{Duration, Instant};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 
 use self::accept_loop::AcceptLoop;
-pub use self::config::{AcceptorConfig, HelloCheck, InitiatorInfo, LaneHandler, OtherHandler};
-pub use self::counts::AcceptorCounts;
+pub use self::config::{HelloCheck, InitiatorInfo, LaneHandler, ListenerConfig, OtherHandler};
+pub use self::counts::ListenerCounts;
 use self::queue::Queue;
 use super::connection::Session;
 use super::responder::HandshakeContext;
@@ -26,7 +26,7 @@ use crate::setup::deadline;
 
 /// A listener, with its own thread that performs all handshakes concurrently. Dropping
 /// it ends the thread; open sessions stay.
-pub struct Acceptor {
+pub struct SessionListener {
     address: SocketAddr,
     shared: Arc<Shared>,
     stop: OwnedFd,
@@ -36,12 +36,12 @@ pub struct Acceptor {
 /// Shared by the listener and its thread.
 struct Shared {
     queue: Queue,
-    counts: AcceptorCounts,
+    counts: ListenerCounts,
 }
 
-impl Acceptor {
+impl SessionListener {
     /// Listens on `address`; with port 0 the system chooses a port.
-    pub fn open(address: SocketAddr, config: AcceptorConfig) -> Result<Acceptor, Error> {
+    pub fn open(address: SocketAddr, config: ListenerConfig) -> Result<SessionListener, Error> {
         let call = || format!("listen on {address}");
         let listener = listen(address).map_err(|error| {
             let (kind, fix) = match error.kind() {
@@ -64,14 +64,14 @@ impl Acceptor {
         let context = HandshakeContext::new(config)?;
         let queue = Queue::new().map_err(system)?;
         let shared =
-            Arc::new(Shared { queue, counts: AcceptorCounts::new(Arc::clone(&context.alive)) });
+            Arc::new(Shared { queue, counts: ListenerCounts::new(Arc::clone(&context.alive)) });
         let stop = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let stop = stop.map_err(|error| system(error.into()))?;
         let accept_loop = AcceptLoop::new(listener, context, Arc::clone(&shared), &stop);
         let accept_loop = accept_loop.map_err(system)?;
         let thread =
             Builder::new().name("wirelane-listener".to_owned()).spawn(|| accept_loop.run());
-        Ok(Acceptor { address, shared, stop, thread: Some(thread.map_err(system)?) })
+        Ok(SessionListener { address, shared, stop, thread: Some(thread.map_err(system)?) })
     }
 
     /// The address it listens on.
@@ -95,18 +95,18 @@ impl Acceptor {
         }
     }
 
-    /// Readable while [`Acceptor::accept`] would return a session without waiting.
+    /// Readable while [`SessionListener::accept`] would return a session without waiting.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.shared.queue.as_fd()
     }
 
     /// Counters of accepted and refused connections.
-    pub fn counts(&self) -> &AcceptorCounts {
+    pub fn counts(&self) -> &ListenerCounts {
         &self.shared.counts
     }
 }
 
-impl Drop for Acceptor {
+impl Drop for SessionListener {
     fn drop(&mut self) {
         // Writing 1 to an eventfd at zero does not fail.
         let _ = rustix::io::write(&self.stop, &1u64.to_ne_bytes());
@@ -116,10 +116,13 @@ impl Drop for Acceptor {
     }
 }
 
-impl fmt::Debug for Acceptor {
+impl fmt::Debug for SessionListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let counts = &self.shared.counts;
-        f.debug_struct("Acceptor").field("address", &self.address).field("counts", counts).finish()
+        f.debug_struct("SessionListener")
+            .field("address", &self.address)
+            .field("counts", counts)
+            .finish()
     }
 }
 

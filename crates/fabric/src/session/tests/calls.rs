@@ -16,97 +16,97 @@ fn other_key() -> Credentials {
 
 #[test]
 fn a_caller_without_a_key_is_refused_with_a_fix() {
-    let acceptor = open(config());
-    let error = call(&acceptor, &Credentials::None).unwrap_err();
+    let listener = open(config());
+    let error = call(&listener, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
-    assert!(text.contains(&acceptor.address().to_string()), "{text}");
+    assert!(text.contains(&listener.address().to_string()), "{text}");
     assert!(text.contains("unauthenticated") && text.contains("configure the key"), "{text}");
-    assert_eq!(refusals(&acceptor), [("unauthenticated", 1)]);
-    assert_eq!(acceptor.counts().accepted(), 0);
+    assert_eq!(refusals(&listener), [("unauthenticated", 1)]);
+    assert_eq!(listener.counts().accepted(), 0);
 }
 
 #[test]
 fn an_unknown_key_and_a_wrong_secret_get_the_same_answer() {
-    let acceptor = open(config());
-    let unknown = call(&acceptor, &other_key()).unwrap_err();
+    let listener = open(config());
+    let unknown = call(&listener, &other_key()).unwrap_err();
     assert_eq!(unknown.kind(), Kind::Denied);
     assert!(unknown.to_string().contains("wrong_key"), "{unknown}");
     // The right id with another secret.
     let wrong = Ticket { id: key().id(), secret: Secret::new([1; 32]) };
-    let wrong = call(&acceptor, &Credentials::Ticket(wrong)).unwrap_err();
+    let wrong = call(&listener, &Credentials::Ticket(wrong)).unwrap_err();
     assert_eq!(wrong, unknown);
-    assert_eq!(refusals(&acceptor), [("wrong_key", 2)]);
+    assert_eq!(refusals(&listener), [("wrong_key", 2)]);
 }
 
 #[test]
 fn keys_can_be_replaced_while_the_acceptor_is_open() {
     let config = config();
     let keyring = config.keyring.clone();
-    let acceptor = open(config);
+    let listener = open(config);
     let new = Key::from_hex("new", &"11".repeat(32)).unwrap();
     keyring.add(new.clone()).unwrap();
-    assert_eq!(pair(&acceptor, &Credentials::Key(new.clone())).1.identity(), "new");
-    assert_eq!(pair(&acceptor, &with_key()).1.identity(), "cluster");
+    assert_eq!(pair(&listener, &Credentials::Key(new.clone())).1.identity(), "new");
+    assert_eq!(pair(&listener, &with_key()).1.identity(), "cluster");
     keyring.remove("cluster");
-    call(&acceptor, &with_key()).unwrap_err();
-    assert_eq!(pair(&acceptor, &Credentials::Key(new)).1.identity(), "new");
-    assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
+    call(&listener, &with_key()).unwrap_err();
+    assert_eq!(pair(&listener, &Credentials::Key(new)).1.identity(), "new");
+    assert_eq!(refusals(&listener), [("wrong_key", 1)]);
 }
 
 #[test]
 fn a_ticket_works_once_and_has_an_identity() {
     let config = config();
     let keyring = config.keyring.clone();
-    let acceptor = open(config);
+    let listener = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let (initiator, responder) = pair(&acceptor, &ticket);
+    let (initiator, responder) = pair(&listener, &ticket);
     assert_eq!((initiator.identity(), responder.identity()), ("ticket", "worker-7"));
     assert!(responder.is_encrypted());
-    assert_eq!(call(&acceptor, &ticket).unwrap_err().kind(), Kind::Denied);
-    assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
+    assert_eq!(call(&listener, &ticket).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(refusals(&listener), [("wrong_key", 1)]);
 }
 
 #[test]
 fn a_ticket_expires() {
     let config = config();
     let keyring = config.keyring.clone();
-    let acceptor = open(config);
+    let listener = open(config);
     let expired = Credentials::Ticket(keyring.issue("late", Duration::ZERO).unwrap());
-    assert_eq!(call(&acceptor, &expired).unwrap_err().kind(), Kind::Denied);
-    assert_eq!(refusals(&acceptor), [("wrong_key", 1)]);
+    assert_eq!(call(&listener, &expired).unwrap_err().kind(), Kind::Denied);
+    assert_eq!(refusals(&listener), [("wrong_key", 1)]);
 }
 
 #[test]
 fn of_two_callers_with_the_same_ticket_one_is_accepted() {
     let config = config();
     let keyring = config.keyring.clone();
-    let acceptor = open(config);
+    let listener = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
     // Both have sent their first message before either sends its hello.
     let (mut one, mut two) =
-        (RawInitiator::new(&acceptor, &ticket), RawInitiator::new(&acceptor, &ticket));
+        (RawInitiator::new(&listener, &ticket), RawInitiator::new(&listener, &ticket));
     for raw in [&mut one, &mut two] {
         let first = raw.bytes.len();
         assert!(raw.shake_hands(first).is_none());
     }
     one.socket.write_all(&one.bytes[73..]).unwrap();
-    assert!(acceptor.accept(LIMIT).is_some());
+    assert!(listener.accept(LIMIT).is_some());
     two.socket.write_all(&two.bytes[73..]).unwrap();
-    wait_for("the refusal", || refusals(&acceptor) == [("wrong_key", 1)]);
+    wait_for("the refusal", || refusals(&listener) == [("wrong_key", 1)]);
 }
 
 #[test]
 fn a_replayed_first_message_does_not_use_a_ticket() {
     let config = config();
     let keyring = config.keyring.clone();
-    let acceptor = open(config);
+    let listener = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let mut attacker = RawInitiator::new(&acceptor, &ticket);
+    let mut attacker = RawInitiator::new(&listener, &ticket);
     assert!(attacker.shake_hands(73).is_none(), "it can only repeat the first message");
     drop(attacker);
-    assert_eq!(pair(&acceptor, &ticket).1.identity(), "worker-7");
-    wait_for("the attacker is gone", || refusals(&acceptor) == [("truncated", 1)]);
+    assert_eq!(pair(&listener, &ticket).1.identity(), "worker-7");
+    wait_for("the attacker is gone", || refusals(&listener) == [("truncated", 1)]);
 }
 
 #[test]
@@ -122,15 +122,15 @@ fn the_check_gets_the_initiator_and_its_refusal_is_sent() {
             }),
         }
     });
-    let acceptor = open(config);
-    assert_eq!(pair(&acceptor, &with_key()).0.hello(), b"THE CLIENT");
-    let error = call(&acceptor, &Credentials::None).unwrap_err();
+    let listener = open(config);
+    assert_eq!(pair(&listener, &with_key()).0.hello(), b"THE CLIENT");
+    let error = call(&listener, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
     assert!(text.contains("(wrong_cluster): anonymous is of[31m another cluster: see"), "{text}");
-    assert_eq!(refusals(&acceptor), [("refused", 1)]);
-    assert_eq!(acceptor.counts().refused_hellos(), [("wrong_cluster", 1)]);
-    assert_eq!(acceptor.counts().alive(), 0, "one was dropped, one was refused");
+    assert_eq!(refusals(&listener), [("refused", 1)]);
+    assert_eq!(listener.counts().refused_hellos(), [("wrong_cluster", 1)]);
+    assert_eq!(listener.counts().alive(), 0, "one was dropped, one was refused");
 }
 
 #[test]
@@ -141,23 +141,23 @@ fn long_texts_and_hellos_of_listeners_are_limited() {
         b"most" => Ok(vec![1; MAX_MESSAGE - 1]),
         _ => Ok(vec![1; MAX_MESSAGE]),
     });
-    let acceptor = open(config);
+    let listener = open(config);
     for credentials in [Credentials::None, with_key()] {
-        let error = call(&acceptor, &credentials).unwrap_err();
+        let error = call(&listener, &credentials).unwrap_err();
         assert!(error.to_string().len() < 1400, "{error}");
-        let dial = |hello| dial(acceptor.address(), &credentials, hello, &Config::default(), LIMIT);
+        let dial = |hello| dial(listener.address(), &credentials, hello, &Config::default(), LIMIT);
         assert_eq!(dial(b"most").unwrap().hello(), vec![1; MAX_MESSAGE - 1]);
         assert!(dial(b"more").unwrap_err().to_string().contains("hello_too_long"));
     }
-    assert_eq!(acceptor.counts().refused_hellos(), [("hello_too_long", 2), ("no", 2)]);
+    assert_eq!(listener.counts().refused_hellos(), [("hello_too_long", 2), ("no", 2)]);
 }
 
 #[test]
 fn hellos_are_limited_at_both_ends() {
-    let acceptor = open(lenient());
+    let listener = open(lenient());
     for credentials in [Credentials::None, with_key()] {
         let dial = |hello: usize| {
-            dial(acceptor.address(), &credentials, &vec![1; hello], &Config::default(), LIMIT)
+            dial(listener.address(), &credentials, &vec![1; hello], &Config::default(), LIMIT)
         };
         assert_eq!(dial(32 << 10).unwrap().hello(), b"the listener");
         for more in [(32 << 10) + 1, 40_000, MAX_MESSAGE] {
@@ -168,35 +168,35 @@ fn hellos_are_limited_at_both_ends() {
         let error = dial(MAX_MESSAGE + 1).unwrap_err();
         assert!(error.kind() == Kind::Misuse && !error.to_string().contains("oversized"));
     }
-    assert_eq!(refusals(&acceptor), [("oversized", 6)]);
+    assert_eq!(refusals(&listener), [("oversized", 6)]);
 }
 
 #[test]
 fn sessions_are_limited_and_closed_ones_do_not_count() {
-    let acceptor = open(AcceptorConfig { max_sessions: 2, ..config() });
-    let kept = [pair(&acceptor, &with_key()), pair(&acceptor, &with_key())];
-    assert_eq!(acceptor.counts().alive(), 2);
-    let error = call(&acceptor, &with_key()).unwrap_err();
+    let listener = open(ListenerConfig { max_sessions: 2, ..config() });
+    let kept = [pair(&listener, &with_key()), pair(&listener, &with_key())];
+    assert_eq!(listener.counts().alive(), 2);
+    let error = call(&listener, &with_key()).unwrap_err();
     assert_eq!(error.kind(), Kind::Full);
     assert!(error.to_string().contains("too_many_sessions"), "{error}");
-    assert_eq!(refusals(&acceptor), [("too_many_sessions", 1)]);
+    assert_eq!(refusals(&listener), [("too_many_sessions", 1)]);
     let [first, _second] = kept;
     drop(first);
-    pair(&acceptor, &with_key());
-    assert_eq!(acceptor.counts().accepted(), 3);
+    pair(&listener, &with_key());
+    assert_eq!(listener.counts().accepted(), 3);
 }
 
 #[test]
 fn version_mismatches_name_both_versions() {
-    let acceptor = open(config());
+    let listener = open(config());
     // A newer initiator; what follows the versions is ignored, however long.
     let future = [&b"WLC1\x07\x09"[..], &[0xab; 100_000]].concat();
-    let (answer, _) = Answer::parse(&answer(&acceptor, &future)).unwrap().unwrap();
+    let (answer, _) = Answer::parse(&answer(&listener, &future)).unwrap().unwrap();
     assert_eq!((answer.verdict, answer.chosen, answer.versions), (1, 0, Versions::OURS));
     let text =
         "this peer supports protocol versions 1 to 1, the client 7 to 9: update the older end";
     assert_eq!(String::from_utf8(answer.body).unwrap(), text);
-    assert_eq!(refusals(&acceptor), [("wrong_version", 1)]);
+    assert_eq!(refusals(&listener), [("wrong_version", 1)]);
     // A newer listener refuses us.
     let versions = Versions { lowest: 7, highest: 9 };
     let mut refusal = Answer::refuse(Reason::WrongVersion, "you speak 1 to 1, I 7 to 9");
@@ -263,24 +263,24 @@ fn missing_and_silent_listeners_are_gone() {
 
 #[test]
 fn an_acceptor_cannot_be_opened_twice_on_one_address() {
-    let acceptor = open(config());
-    let error = Acceptor::open(acceptor.address(), config()).unwrap_err();
+    let listener = open(config());
+    let error = SessionListener::open(listener.address(), config()).unwrap_err();
     assert_eq!(error.kind(), Kind::System);
-    assert!(error.to_string().contains(&acceptor.address().to_string()), "{error}");
+    assert!(error.to_string().contains(&listener.address().to_string()), "{error}");
 }
 
 #[test]
 fn the_descriptor_is_readable_while_sessions_wait() {
-    let acceptor = open(config());
+    let listener = open(config());
     let is_readable = || {
-        let mut fds = [PollFd::from_borrowed_fd(acceptor.fd(), PollFlags::IN)];
+        let mut fds = [PollFd::from_borrowed_fd(listener.fd(), PollFlags::IN)];
         poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).unwrap() == 1
     };
-    assert!(!is_readable() && acceptor.accept(Duration::ZERO).is_none());
-    let _callers = [call(&acceptor, &with_key()).unwrap(), call(&acceptor, &with_key()).unwrap()];
+    assert!(!is_readable() && listener.accept(Duration::ZERO).is_none());
+    let _callers = [call(&listener, &with_key()).unwrap(), call(&listener, &with_key()).unwrap()];
     for _ in 0..2 {
         wait_for("a session", is_readable);
-        assert!(acceptor.accept(Duration::ZERO).is_some());
+        assert!(listener.accept(Duration::ZERO).is_some());
     }
-    assert!(!is_readable() && acceptor.accept(Duration::ZERO).is_none());
+    assert!(!is_readable() && listener.accept(Duration::ZERO).is_none());
 }

@@ -11,12 +11,12 @@ use super::*;
 fn silent_callers_do_not_block_others_or_disturb_sessions() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
-    let acceptor = open(AcceptorConfig { handshake_timeout: hour, ..config() });
-    let (mut initiator, mut responder) = pair(&acceptor, &with_key());
+    let listener = open(ListenerConfig { handshake_timeout: hour, ..config() });
+    let (mut initiator, mut responder) = pair(&listener, &with_key());
     let mut silent = Vec::new();
     let mut honest = Vec::new();
     for number in 0..flood {
-        silent.push(connect(&acceptor));
+        silent.push(connect(&listener));
         if number % 100 == 0 {
             initiator.send(&number.to_le_bytes()).unwrap();
             assert_eq!(next(&mut responder).unwrap(), number.to_le_bytes());
@@ -24,17 +24,17 @@ fn silent_callers_do_not_block_others_or_disturb_sessions() {
             assert_eq!(next(&mut initiator).unwrap(), b"received");
         }
         if number % 500 == 0 {
-            honest.push(pair(&acceptor, &with_key()));
+            honest.push(pair(&listener, &with_key()));
         }
     }
-    honest.push(pair(&acceptor, &with_key()));
+    honest.push(pair(&listener, &with_key()));
     // Those that are gone were given up, each as the oldest.
-    let counts = acceptor.counts();
+    let counts = listener.counts();
     let given_up = || counts.refused(Reason::TooMany) as usize;
     wait_for("the flood to be in", || given_up() + counts.half_open() == flood);
     assert!(counts.half_open() <= 256);
-    assert_eq!(refusals(&acceptor), [("too_many", given_up() as u64)]);
-    assert_eq!(acceptor.counts().accepted(), honest.len() as u64 + 1);
+    assert_eq!(refusals(&listener), [("too_many", given_up() as u64)]);
+    assert_eq!(listener.counts().accepted(), honest.len() as u64 + 1);
     for (initiator, responder) in &mut honest {
         initiator.send(b"hello").unwrap();
         assert_eq!(next(responder).unwrap(), b"hello");
@@ -59,25 +59,25 @@ fn starve() {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     setrlimit(Resource::Nofile, Rlimit { current: Some(64), maximum }).unwrap();
     let started = Instant::now();
-    let acceptor = open(config());
+    let listener = open(config());
     let mut hogs: Vec<File> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     // One descriptor for the initiator, none for the listener.
     hogs.pop();
-    let address = acceptor.address();
+    let address = listener.address();
     let initiator = std::thread::spawn(move || {
         dial(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
     });
-    wait_for("the listener to pause", || acceptor.counts().starved() >= 3);
-    assert_eq!(acceptor.counts().accepted(), 0);
+    wait_for("the listener to pause", || listener.counts().starved() >= 3);
+    assert_eq!(listener.counts().accepted(), 0);
     // Each pause is at least 100 ms.
     let pauses = started.elapsed().as_millis() as u64 / 100 + 1;
-    assert!(acceptor.counts().starved() <= pauses + 1, "it spins");
+    assert!(listener.counts().starved() <= pauses + 1, "it spins");
     drop(hogs);
-    let mut responder = acceptor.accept(LIMIT).expect("the client that waited");
+    let mut responder = listener.accept(LIMIT).expect("the client that waited");
     let mut initiator = initiator.join().unwrap();
     initiator.send(b"at last").unwrap();
     assert_eq!(next(&mut responder).unwrap(), b"at last");
-    assert_eq!(refusals(&acceptor), []);
+    assert_eq!(refusals(&listener), []);
 }
 
 /// Raises the descriptor limit, and returns how many of the wanted initiators are possible, with both ends in this process.

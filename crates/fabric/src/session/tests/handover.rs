@@ -16,9 +16,9 @@ fn streams_of_lanes_are_handed_over_after_their_header() {
         }
         expected
     }));
-    let acceptor = open(config);
+    let listener = open(config);
     let header = |stream: u8| [&b"WLT1"[..], &[stream], &[9; 16]].concat();
-    let mut lane = connect(&acceptor);
+    let mut lane = connect(&listener);
     lane.set_nodelay(true).unwrap();
     for byte in &header(3)[..20] {
         lane.write_all(&[*byte]).unwrap();
@@ -30,20 +30,20 @@ fn streams_of_lanes_are_handed_over_after_their_header() {
     let mut frame = [0; 11];
     socket.read_exact(&mut frame).unwrap();
     assert_eq!(&frame, b"first frame");
-    wait_for("the count", || acceptor.counts().lanes() == 1);
-    assert_eq!(answer(&acceptor, &header(4)), b"");
-    wait_for("the refusal", || refusals(&acceptor) == [("unexpected_stream", 1)]);
-    drop(connect(&acceptor).write_all(&header(3)[..20]));
+    wait_for("the count", || listener.counts().lanes() == 1);
+    assert_eq!(answer(&listener, &header(4)), b"");
+    wait_for("the refusal", || refusals(&listener) == [("unexpected_stream", 1)]);
+    drop(connect(&listener).write_all(&header(3)[..20]));
     wait_for("one cut short", || {
-        refusals(&acceptor) == [("truncated", 1), ("unexpected_stream", 1)]
+        refusals(&listener) == [("truncated", 1), ("unexpected_stream", 1)]
     });
 }
 
 #[test]
 fn lanes_without_a_handler_are_unexpected() {
-    let acceptor = open(config());
-    assert_eq!(answer(&acceptor, b"WLT1\x00................"), b"");
-    wait_for("the refusal", || refusals(&acceptor) == [("unexpected_stream", 1)]);
+    let listener = open(config());
+    assert_eq!(answer(&listener, b"WLT1\x00................"), b"");
+    wait_for("the refusal", || refusals(&listener) == [("unexpected_stream", 1)]);
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn other_protocols_are_handed_over_unread() {
     let to = Mutex::new(to);
     let mut config = config();
     config.on_other = Some(Arc::new(move |socket| to.lock().unwrap().send(socket).unwrap()));
-    let acceptor = open(config);
+    let listener = open(config);
     // One that starts like ours, and one for which a single byte is enough.
     for (begin, rest) in [(&b"PRI * HTTP/2.0\r\n"[..], &b""[..]), (b"WLX", b"Y"), (b"G", b"ET /")] {
-        let mut initiator = connect(&acceptor);
+        let mut initiator = connect(&listener);
         initiator.write_all(begin).unwrap();
         let mut socket = handed.recv_timeout(LIMIT).unwrap();
         initiator.write_all(rest).unwrap();
@@ -65,15 +65,15 @@ fn other_protocols_are_handed_over_unread() {
         socket.read_to_end(&mut received).unwrap();
         assert_eq!(received, [begin, rest].concat());
     }
-    assert_eq!((acceptor.counts().others(), refusals(&acceptor)), (3, vec![]));
-    pair(&acceptor, &with_key());
+    assert_eq!((listener.counts().others(), refusals(&listener)), (3, vec![]));
+    pair(&listener, &with_key());
 }
 
 #[test]
 fn other_protocols_without_a_handler_are_refused() {
-    let acceptor = open(config());
-    let mut initiator = connect(&acceptor);
+    let listener = open(config());
+    let mut initiator = connect(&listener);
     initiator.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = initiator.read_to_end(&mut Vec::new());
-    wait_for("the refusal", || refusals(&acceptor) == [("unknown_protocol", 1)]);
+    wait_for("the refusal", || refusals(&listener) == [("unknown_protocol", 1)]);
 }

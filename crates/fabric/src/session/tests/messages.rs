@@ -7,9 +7,9 @@ use crate::session::{MAX_MESSAGE, SessionErrorKind};
 
 #[test]
 fn peers_are_identified_and_exchange_messages() {
-    let acceptor = open(lenient());
+    let listener = open(lenient());
     for (credentials, name) in [(Credentials::None, "anonymous"), (with_key(), "cluster")] {
-        let (mut initiator, mut responder) = pair(&acceptor, &credentials);
+        let (mut initiator, mut responder) = pair(&listener, &credentials);
         assert_eq!(
             (initiator.hello(), responder.hello()),
             (&b"the listener"[..], &b"the client"[..])
@@ -17,7 +17,7 @@ fn peers_are_identified_and_exchange_messages() {
         assert_eq!((initiator.identity(), responder.identity()), (name, name));
         assert_eq!(initiator.is_encrypted(), name == "cluster");
         assert_eq!(responder.is_encrypted(), name == "cluster");
-        assert_eq!(initiator.peer_address(), acceptor.address());
+        assert_eq!(initiator.peer_address(), listener.address());
         assert_eq!(initiator.local_address(), responder.peer_address());
         assert_eq!(initiator.peer_address(), responder.local_address());
         initiator.send(b"ping").unwrap();
@@ -28,14 +28,14 @@ fn peers_are_identified_and_exchange_messages() {
         assert_eq!(next(&mut responder).unwrap(), b"ping again");
         assert_eq!(responder.receive(), Ok(None));
     }
-    assert_eq!((acceptor.counts().accepted(), refusals(&acceptor)), (2, vec![]));
+    assert_eq!((listener.counts().accepted(), refusals(&listener)), (2, vec![]));
 }
 
 #[test]
 fn messages_of_every_length_arrive() {
-    let acceptor = open(lenient());
+    let listener = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut initiator, mut responder) = pair(&acceptor, &credentials);
+        let (mut initiator, mut responder) = pair(&listener, &credentials);
         // Around the length of a record, with and without its overhead.
         let around = 65_510..=65_540;
         for length in [0, 1, 4, 1000].into_iter().chain(around.filter(|l| *l <= MAX_MESSAGE)) {
@@ -65,8 +65,8 @@ fn receive_while_flushing(to: &mut Session, from: &mut Session) -> Vec<u8> {
 
 #[test]
 fn a_message_too_long_is_not_sent() {
-    let acceptor = open(lenient());
-    let (mut initiator, mut responder) = pair(&acceptor, &Credentials::None);
+    let listener = open(lenient());
+    let (mut initiator, mut responder) = pair(&listener, &Credentials::None);
     let lost = initiator.send(&vec![0; MAX_MESSAGE + 1]).unwrap_err();
     assert_eq!(lost.kind(), SessionErrorKind::Full);
     assert!(lost.to_string().contains("65537 bytes"), "{lost}");
@@ -76,8 +76,8 @@ fn a_message_too_long_is_not_sent() {
 
 #[test]
 fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
-    let acceptor = open(lenient());
-    let (mut initiator, mut responder) = pair(&acceptor, &Credentials::None);
+    let listener = open(lenient());
+    let (mut initiator, mut responder) = pair(&listener, &Credentials::None);
     let message = vec![7; MAX_MESSAGE];
     // Socket buffers may be tens of megabytes.
     let lost = (0..10_000).find_map(|_| initiator.send(&message).err()).expect("a limit");
@@ -96,9 +96,9 @@ fn a_peer_that_does_not_read_loses_the_session_with_a_reason() {
 
 #[test]
 fn messages_sent_before_the_end_arrive() {
-    let acceptor = open(lenient());
+    let listener = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let (mut initiator, mut responder) = pair(&acceptor, &credentials);
+        let (mut initiator, mut responder) = pair(&listener, &credentials);
         initiator.send(b"goodbye").unwrap();
         drop(initiator);
         // Sending fails, and the last message is still received.
@@ -114,10 +114,10 @@ fn messages_sent_before_the_end_arrive() {
 
 #[test]
 fn a_truncated_message_is_not_delivered() {
-    let acceptor = open(lenient());
-    let mut raw = RawInitiator::new(&acceptor, &Credentials::None);
+    let listener = open(lenient());
+    let mut raw = RawInitiator::new(&listener, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    let mut responder = acceptor.accept(LIMIT).unwrap();
+    let mut responder = listener.accept(LIMIT).unwrap();
     raw.socket.write_all(&[5, 0, 0, 0, 1, 2]).unwrap();
     drop(raw);
     assert_eq!(next(&mut responder).unwrap_err().kind(), SessionErrorKind::Closed);
@@ -125,10 +125,10 @@ fn a_truncated_message_is_not_delivered() {
 
 #[test]
 fn a_length_beyond_the_limit_is_a_protocol_error() {
-    let acceptor = open(lenient());
-    let mut raw = RawInitiator::new(&acceptor, &Credentials::None);
+    let listener = open(lenient());
+    let mut raw = RawInitiator::new(&listener, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
-    let mut responder = acceptor.accept(LIMIT).unwrap();
+    let mut responder = listener.accept(LIMIT).unwrap();
     raw.socket.write_all(&(MAX_MESSAGE as u32 + 1).to_le_bytes()).unwrap();
     let lost = next(&mut responder).unwrap_err();
     assert_eq!(lost.kind(), SessionErrorKind::ProtocolError);
@@ -157,11 +157,11 @@ fn changed_repeated_and_malformed_records_are_protocol_errors() {
         ("too long", |opened| record(opened, &(MAX_MESSAGE as u32 + 1).to_le_bytes())),
         ("beyond its end", |opened| record(opened, &[2, 0, 0, 0, b'a', b'b', b'c'])),
     ];
-    let acceptor = open(config());
+    let listener = open(config());
     for (name, encode) in cases {
-        let mut raw = RawInitiator::new(&acceptor, &with_key());
+        let mut raw = RawInitiator::new(&listener, &with_key());
         let mut opened = raw.shake_hands(usize::MAX).expect("in");
-        let mut responder = acceptor.accept(LIMIT).unwrap();
+        let mut responder = listener.accept(LIMIT).unwrap();
         raw.socket.write_all(&encode(&mut opened)).unwrap();
         if name == "repeated" {
             assert_eq!(next(&mut responder).unwrap(), b"pay 10");
@@ -182,10 +182,10 @@ fn record(opened: &mut HandshakeResult, content: &[u8]) -> Vec<u8> {
 
 #[test]
 fn sessions_outlive_their_acceptor() {
-    let acceptor = open(config());
-    let (mut initiator, mut responder) = pair(&acceptor, &with_key());
-    let address = acceptor.address();
-    drop(acceptor);
+    let listener = open(config());
+    let (mut initiator, mut responder) = pair(&listener, &with_key());
+    let address = listener.address();
+    drop(listener);
     initiator.send(b"still here").unwrap();
     assert_eq!(next(&mut responder).unwrap(), b"still here");
     TcpStream::connect(address).unwrap_err();
@@ -196,8 +196,8 @@ fn secrets_are_not_printed() {
     let config = config();
     let ticket = config.keyring.issue("worker", LIMIT).unwrap();
     let printed = format!("{config:?} {:?} {:?}", with_key(), Credentials::Ticket(ticket.clone()));
-    let acceptor = open(config);
-    let printed = format!("{printed} {acceptor:?} {:?}", pair(&acceptor, &with_key()));
+    let listener = open(config);
+    let printed = format!("{printed} {listener:?} {:?}", pair(&listener, &with_key()));
     let secret = &ticket.to_bytes()[16..];
     for hidden in [&"c7".repeat(3), "199, 199", &format!("{:?}", &secret[..3])[1..]] {
         assert!(!printed.contains(hidden.trim_end_matches(']')), "{hidden} in {printed}");

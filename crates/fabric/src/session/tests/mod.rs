@@ -17,7 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::connection::HandshakeResult;
 use super::initiator::Initiator;
 use super::{
-    Acceptor, AcceptorConfig, Config, Credentials, Key, Reason, Session, SessionError, dial,
+    Config, Credentials, Key, ListenerConfig, Reason, Session, SessionError, SessionListener, dial,
 };
 use crate::error::Error;
 
@@ -30,34 +30,34 @@ fn with_key() -> Credentials {
 }
 
 /// Accepts the cluster's key; its hello is `the listener`.
-fn config() -> AcceptorConfig {
-    let config = AcceptorConfig::new(|_, _| Ok(b"the listener".to_vec()));
+fn config() -> ListenerConfig {
+    let config = ListenerConfig::new(|_, _| Ok(b"the listener".to_vec()));
     config.keyring.add(key()).unwrap();
     config
 }
 
 /// Accepts anonymous initiators too.
-fn lenient() -> AcceptorConfig {
-    AcceptorConfig { require_authentication: false, ..config() }
+fn lenient() -> ListenerConfig {
+    ListenerConfig { require_authentication: false, ..config() }
 }
 
-fn open(config: AcceptorConfig) -> Acceptor {
-    Acceptor::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).unwrap()
+fn open(config: ListenerConfig) -> SessionListener {
+    SessionListener::open(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), config).unwrap()
 }
 
-fn call(acceptor: &Acceptor, credentials: &Credentials) -> Result<Session, Error> {
-    dial(acceptor.address(), credentials, b"the client", &Config::default(), LIMIT)
+fn call(listener: &SessionListener, credentials: &Credentials) -> Result<Session, Error> {
+    dial(listener.address(), credentials, b"the client", &Config::default(), LIMIT)
 }
 
 /// Both ends of a session: the initiator's, then the listener's.
-fn pair(acceptor: &Acceptor, credentials: &Credentials) -> (Session, Session) {
-    let initiator = call(acceptor, credentials).unwrap();
-    (initiator, acceptor.accept(LIMIT).expect("the client is accepted"))
+fn pair(listener: &SessionListener, credentials: &Credentials) -> (Session, Session) {
+    let initiator = call(listener, credentials).unwrap();
+    (initiator, listener.accept(LIMIT).expect("the client is accepted"))
 }
 
 /// The nonzero numbers of refusals by reason.
-fn refusals(acceptor: &Acceptor) -> Vec<(&'static str, u64)> {
-    let rows = Reason::ALL.map(|reason| (reason.name(), acceptor.counts().refused(reason)));
+fn refusals(listener: &SessionListener) -> Vec<(&'static str, u64)> {
+    let rows = Reason::ALL.map(|reason| (reason.name(), listener.counts().refused(reason)));
     rows.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
@@ -91,10 +91,10 @@ struct RawInitiator {
 }
 
 impl RawInitiator {
-    fn new(acceptor: &Acceptor, credentials: &Credentials) -> Self {
+    fn new(listener: &SessionListener, credentials: &Credentials) -> Self {
         let mut bytes = Vec::new();
         let initiator = Initiator::new(credentials, b"the client", &mut bytes).unwrap();
-        RawInitiator { socket: connect(acceptor), initiator, bytes }
+        RawInitiator { socket: connect(listener), initiator, bytes }
     }
 
     /// Performs the handshake, but sends at most `max_bytes` bytes. `None`: the handshake is not finished.
@@ -116,15 +116,15 @@ impl RawInitiator {
     }
 }
 
-fn connect(acceptor: &Acceptor) -> TcpStream {
-    let socket = TcpStream::connect(acceptor.address()).unwrap();
+fn connect(listener: &SessionListener) -> TcpStream {
+    let socket = TcpStream::connect(listener.address()).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     socket
 }
 
 /// Sends these bytes, and returns all that the listener answers until it closes the connection.
-fn answer(acceptor: &Acceptor, bytes: &[u8]) -> Vec<u8> {
-    let mut socket = connect(acceptor);
+fn answer(listener: &SessionListener, bytes: &[u8]) -> Vec<u8> {
+    let mut socket = connect(listener);
     socket.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).unwrap();

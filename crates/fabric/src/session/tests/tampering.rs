@@ -13,7 +13,7 @@ struct Outcome {
 /// A handshake in which the initiator's first bytes and the listener's answer are changed in transit.
 fn handshake(
     credentials: &Credentials,
-    config: AcceptorConfig,
+    config: ListenerConfig,
     to_acceptor: impl Fn(&mut Vec<u8>),
     to_caller: impl Fn(&mut Vec<u8>),
 ) -> Outcome {
@@ -94,7 +94,7 @@ fn changed_version_offers_are_detected() {
 
 #[test]
 fn an_acceptor_without_the_key_is_detected() {
-    let other = AcceptorConfig::new(|_, _| Ok(Vec::new()));
+    let other = ListenerConfig::new(|_, _| Ok(Vec::new()));
     let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
     other.keyring.add(impostor.clone()).unwrap();
     // It replaces the initiator's key by its own.
