@@ -3,13 +3,13 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
-use super::acceptor::ListenerConfig;
 use super::answer::Answer;
 use super::connection::HandshakeResult;
 use super::dial::Credentials;
 use super::framing::Framing;
 use super::initiator::Initiator;
 use super::key::Key;
+use super::listener::ListenerConfig;
 use super::noise::{FIRST_MESSAGE_BYTES, initiator};
 use super::preface::Preface;
 use super::responder::{HandshakeContext, HandshakeStep, Responder};

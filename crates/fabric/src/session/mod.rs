@@ -8,7 +8,6 @@
 //! Start at [`Session`]. [`dial()`] connects to a [`SessionListener`], which returns the session at the other end;
 //! [`Keyring`] has the secrets that a listener authenticates initiators with, [`Credentials`] an initiator's own.
 
-mod acceptor;
 mod answer;
 mod connection;
 mod dial;
@@ -19,6 +18,7 @@ mod fuzz;
 mod initiator;
 mod key;
 mod keyring;
+mod listener;
 mod noise;
 mod outgoing;
 mod preface;
@@ -30,15 +30,15 @@ mod ticket;
 
 use std::time::Duration;
 
-pub use acceptor::{
-    HelloCheck, InitiatorInfo, LaneHandler, ListenerConfig, ListenerCounts, OtherHandler,
-    SessionListener,
-};
 pub use connection::Session;
 pub use dial::{Credentials, dial};
 pub use error::{SessionError, SessionErrorKind};
 pub use key::Key;
 pub use keyring::Keyring;
+pub use listener::{
+    HelloCheck, InitiatorInfo, LaneHandler, ListenerConfig, ListenerCounts, OtherHandler,
+    SessionListener,
+};
 pub(crate) use refusal::SHUTTING_DOWN;
 pub use refusal::{Reason, Refusal};
 pub use ticket::Ticket;

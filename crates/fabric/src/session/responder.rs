@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use super::acceptor::{InitiatorInfo, ListenerConfig};
 use super::answer::Answer;
 use super::connection::HandshakeResult;
 use super::framing::{Framing, FramingError};
 use super::key::{KeyId, Secret};
 use super::keyring::FoundSecret;
+use super::listener::{InitiatorInfo, ListenerConfig};
 use super::noise::{EPHEMERAL_BYTES, TAG_BYTES, responder};
 use super::preface::{BadPreface, MAGIC, PREFACE_BYTES, Preface, Versions, versions};
 use super::refusal::{Reason, Refusal, shortened};
