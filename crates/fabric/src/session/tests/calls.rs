@@ -40,7 +40,7 @@ fn an_unknown_key_and_a_wrong_secret_get_the_same_answer() {
 }
 
 #[test]
-fn keys_can_be_replaced_while_the_acceptor_is_open() {
+fn keys_can_be_replaced_while_the_listener_is_open() {
     let config = config();
     let keyring = config.keyring.clone();
     let listener = open(config);
@@ -262,7 +262,7 @@ fn missing_and_silent_listeners_are_gone() {
 }
 
 #[test]
-fn an_acceptor_cannot_be_opened_twice_on_one_address() {
+fn a_listener_cannot_be_opened_twice_on_one_address() {
     let listener = open(config());
     let error = SessionListener::open(listener.address(), config()).unwrap_err();
     assert_eq!(error.kind(), Kind::System);

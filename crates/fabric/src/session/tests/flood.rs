@@ -43,12 +43,12 @@ fn silent_callers_do_not_block_others_or_disturb_sessions() {
 
 /// Runs the test in its own process, in which no descriptor is free.
 #[test]
-fn an_acceptor_without_descriptors_pauses_and_does_not_spin() {
+fn a_listener_without_descriptors_pauses_and_does_not_spin() {
     const ALONE: &str = "WIRELANE_TEST_STARVES";
     if std::env::var_os(ALONE).is_some() {
         return starve();
     }
-    let name = "session::tests::flood::an_acceptor_without_descriptors_pauses_and_does_not_spin";
+    let name = "session::tests::flood::a_listener_without_descriptors_pauses_and_does_not_spin";
     let mut command = Command::new(std::env::current_exe().unwrap());
     let output = command.args(["--exact", name, "--nocapture"]).env(ALONE, "1").output().unwrap();
     let printed = String::from_utf8_lossy(&output.stdout);

@@ -181,7 +181,7 @@ fn record(opened: &mut HandshakeResult, content: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn sessions_outlive_their_acceptor() {
+fn sessions_outlive_their_listener() {
     let listener = open(config());
     let (mut initiator, mut responder) = pair(&listener, &with_key());
     let address = listener.address();

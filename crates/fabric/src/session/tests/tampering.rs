@@ -14,14 +14,14 @@ struct Outcome {
 fn handshake(
     credentials: &Credentials,
     config: ListenerConfig,
-    to_acceptor: impl Fn(&mut Vec<u8>),
+    to_listener: impl Fn(&mut Vec<u8>),
     to_caller: impl Fn(&mut Vec<u8>),
 ) -> Outcome {
     let (context, now) = (HandshakeContext::new(config).unwrap(), Instant::now());
     let mut responder = Responder::new(&context, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let mut initiator = Initiator::new(credentials, b"the client", &mut sent).unwrap();
-    to_acceptor(&mut sent);
+    to_listener(&mut sent);
     let mut outcome = Outcome { initiator: Ok(None), responder: None };
     if let HandshakeStep::Open(opened) = responder.take(&sent, now, &mut received) {
         outcome.responder = Some(opened);
@@ -93,15 +93,15 @@ fn changed_version_offers_are_detected() {
 }
 
 #[test]
-fn an_acceptor_without_the_key_is_detected() {
+fn a_listener_without_the_key_is_detected() {
     let other = ListenerConfig::new(|_, _| Ok(Vec::new()));
     let impostor = Key::from_hex("cluster", &"99".repeat(32)).unwrap();
     other.keyring.add(impostor.clone()).unwrap();
     // It replaces the initiator's key by its own.
-    let to_acceptor = move |sent: &mut Vec<u8>| {
+    let to_listener = move |sent: &mut Vec<u8>| {
         sent.clear();
         Initiator::new(&Credentials::Key(impostor.clone()), b"", sent).unwrap();
     };
-    let outcome = handshake(&with_key(), other, to_acceptor, keep);
+    let outcome = handshake(&with_key(), other, to_listener, keep);
     assert_eq!(outcome.initiator.map(drop).unwrap_err().kind, crate::Kind::Denied);
 }
