@@ -178,7 +178,7 @@ pub(crate) fn fuzz(bytes: &[u8]) {
     };
     if let Some((_, granted)) = parse(bytes, vec![file]) {
         // Not sealed, so it must not be mapped.
-        let mapped = crate::segment::mapping::Pages::map_sealed(
+        let mapped = crate::segment::mapping::MappedPages::map_sealed(
             &granted.file,
             usize::try_from(granted.length).unwrap_or(usize::MAX),
             rustix::mm::ProtFlags::READ,
