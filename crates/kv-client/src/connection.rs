@@ -57,8 +57,8 @@ impl Connection {
         let mut link = to
             .connect(endpoint)
             .map_err(|error| Error::of_fabric(format!("reach the store at {server}"), error))?;
-        let (hello, ops) =
-            open_session(&mut link, receive_buffer, to, deadline, session).inspect_err(|_| {
+        let (hello, ops) = open_session(&mut link, receive_buffer, to, deadline, session)
+            .inspect_err(|_| {
                 // The store may have resumed it, and must not take this for its end.
                 if session.is_some() {
                     link.fail("the session was not resumed");
@@ -373,7 +373,7 @@ impl Connection {
 /// Opens or resumes a session; returns the store's hello, and operations that are still to be posted.
 fn open_session(
     link: &mut Link,
-    receive_buffer: &ReceiveBuffer,
+    receive_buffer: &Arc<ReceiveBuffer>,
     to: &Destination<'_>,
     deadline: Instant,
     session: Option<[u8; 16]>,
@@ -417,7 +417,11 @@ fn open_session(
             let reason = link.ended().unwrap_or(error);
             let text = format!("open a session at {server}: {reason}");
             Error::new(
-                if link.ended().is_some() { ErrorKind::Unavailable } else { ErrorKind::ProtocolError },
+                if link.ended().is_some() {
+                    ErrorKind::Unavailable
+                } else {
+                    ErrorKind::ProtocolError
+                },
                 text,
             )
         })?;

@@ -77,7 +77,11 @@ fn report_refused(connections: &Connections, reported: &mut u64) {
     let all = connections.refused();
     let count = all - std::mem::replace(reported, all);
     if count > 0 {
-        tracing::warn!(count, limit = MAX_CONNECTIONS, "too many HTTP connections, closed those that were idle for longest");
+        tracing::warn!(
+            count,
+            limit = MAX_CONNECTIONS,
+            "too many HTTP connections, closed those that were idle for longest"
+        );
     }
 }
 

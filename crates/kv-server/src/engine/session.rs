@@ -248,7 +248,9 @@ impl Table {
         for of_all in [false, true] {
             unused.retain(|(_, id)| {
                 let Some(session) = sessions.get(id) else { return false };
-                let Some(of_identity) = by_identity.get_mut(&session.identity) else { return false };
+                let Some(of_identity) = by_identity.get_mut(&session.identity) else {
+                    return false;
+                };
                 let is_due = match of_all {
                     true => counted > enough,
                     false => *of_identity > share && self.bytes.load(Relaxed) > enough,

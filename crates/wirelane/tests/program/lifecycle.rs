@@ -72,7 +72,7 @@ fn started_by_root_it_serves_as_the_user_and_has_no_privileges() {
     let data = data.to_str().expect("text");
     let mut server =
         Server::start(&["--memory", "64MiB", "--data-dir", data, "--user", "65534:65534"]);
-    library(&server).put(b"hello", b"world").expect("it is put");
+    library(&server).put(b"hello", b"world", &PutOptions::default()).expect("it is put");
     let threads = std::fs::read_dir(format!("/proc/{}/task", server.child.id())).expect("threads");
     for thread in threads {
         let thread = thread.expect("a thread").path();
@@ -84,10 +84,13 @@ fn started_by_root_it_serves_as_the_user_and_has_no_privileges() {
         }
         assert_eq!(status_field(&thread, "NoNewPrivs"), "1");
     }
-    let limits = std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("it runs");
-    let memlock = limits.lines().find(|line| line.starts_with("Max locked memory")).expect("a limit");
+    let limits =
+        std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("it runs");
+    let memlock =
+        limits.lines().find(|line| line.starts_with("Max locked memory")).expect("a limit");
     assert!(memlock.contains("unlimited"), "{memlock}");
-    let owner = |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).expect("a file"));
+    let owner =
+        |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).expect("a file"));
     for entry in std::fs::read_dir(data).expect("a folder") {
         assert_eq!(owner(entry.expect("an entry").path().to_str().expect("text")), 65_534);
     }
@@ -99,7 +102,8 @@ fn started_by_root_it_serves_as_the_user_and_has_no_privileges() {
 #[test]
 fn a_user_that_it_cannot_become_is_refused_with_the_reason() {
     let refused = |user: &str| {
-        let refused = run(&["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--user", user]);
+        let refused =
+            run(&["serve", "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "--user", user]);
         (refused.status.code(), stderr(&refused))
     };
     let (code, text) = refused("nobody-of-this-name");

@@ -17,7 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::connection::HandshakeResult;
 use super::initiator::Initiator;
 use super::{
-    Config, Credentials, Key, ListenerConfig, Reason, Session, SessionError, SessionListener, dial,
+    Config, Credentials, Key, ListenerConfig, Reason, Session, SessionError, SessionListener,
+    connect,
 };
 use crate::error::Error;
 

@@ -19,7 +19,6 @@ mod batch_limits;
 mod batches;
 mod client;
 mod completion_id;
-mod slot_poller;
 mod disk_requests;
 mod draining;
 mod handles;
@@ -50,7 +49,6 @@ use crate::workers::context::WorkerContext;
 pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use completion_id::CompletionId;
-use slot_poller::SlotPoller;
 pub(crate) use disk_requests::Notification;
 pub(crate) use in_place_reads::InPlaceReads;
 pub use measure::SCRATCH_BYTES;
@@ -59,6 +57,7 @@ use pending::Pending;
 use receives::Receives;
 use replies::Replies;
 use sends::Sends;
+use slot_poller::SlotPoller;
 
 pub(crate) struct Connection {
     pub(crate) link: Link,

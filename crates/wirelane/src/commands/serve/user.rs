@@ -166,11 +166,13 @@ mod tests {
 
     #[test]
     fn a_name_is_found_with_all_its_groups() {
-        let passwd = "root:x:0:0::/root:/bin/sh\nkv2:x:5:5::/:/x\nkv:x:998:997:a store:/:/bin/false\n";
+        let passwd =
+            "root:x:0:0::/root:/bin/sh\nkv2:x:5:5::/:/x\nkv:x:998:997:a store:/:/bin/false\n";
         let group = "rdma:x:120:ops,kv\nvideo:x:44:kv2\nrender:x:105:kv\nkv:x:997:\nbroken\n";
         let (uid, gid) = find_user(passwd, "kv").unwrap();
         assert_eq!((uid.as_raw(), gid.as_raw()), (998, 997));
-        let groups: Vec<u32> = find_groups(group, "kv", gid).iter().map(|gid| gid.as_raw()).collect();
+        let groups: Vec<u32> =
+            find_groups(group, "kv", gid).iter().map(|gid| gid.as_raw()).collect();
         assert_eq!(groups, [105, 120, 997]);
         assert_eq!(find_user(passwd, "ops"), None);
         assert_eq!(find_user("kv:x:4294967295:1::/:", "kv"), None, "no user has this number");
