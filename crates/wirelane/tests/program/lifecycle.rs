@@ -88,7 +88,9 @@ fn started_by_root_it_serves_as_the_user_and_has_no_privileges() {
         std::fs::read_to_string(format!("/proc/{}/limits", server.child.id())).expect("it runs");
     let memlock =
         limits.lines().find(|line| line.starts_with("Max locked memory")).expect("a limit");
-    assert!(memlock.contains("unlimited"), "{memlock}");
+    // In a container root may not raise limits.
+    let may_raise = Command::new("sh").args(["-c", "ulimit -l unlimited"]).output().expect("sh");
+    assert_eq!(memlock.contains("unlimited"), may_raise.status.success(), "{memlock}");
     let owner =
         |path: &str| std::os::unix::fs::MetadataExt::uid(&std::fs::metadata(path).expect("a file"));
     for entry in std::fs::read_dir(data).expect("a folder") {
