@@ -11,6 +11,7 @@ use super::connection::{HandshakeResult, Session};
 use super::initiator::{HandshakeError, Initiator};
 use super::key::Key;
 use super::outgoing::Outgoing;
+use super::refusal::Reason;
 use super::ticket::Ticket;
 use crate::error::{Error, Kind};
 use crate::setup::deadline;
@@ -38,7 +39,10 @@ pub fn dial(
 ) -> Result<Session, Error> {
     let deadline = deadline(limit);
     let opened = try_dial(address, credentials, hello, config, deadline);
-    opened.map_err(|error| Error::new(error.kind, format!("dial {address}"), error.why, error.fix))
+    opened.map_err(|HandshakeError { kind, why, fix, refusal }| {
+        let error = Error::new(kind, format!("dial {address}"), why, fix);
+        error.with_refusal(refusal.map(Reason::name))
+    })
 }
 
 fn try_dial(

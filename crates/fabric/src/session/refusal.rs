@@ -30,11 +30,13 @@ pub enum Reason {
     UnknownProtocol,
     /// The stream of a lane that is not expected.
     UnexpectedStream,
+    /// The initiator has a key or a ticket, and the listener has none and requires none.
+    NoAuthentication,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 14] = [
         Reason::WrongVersion,
         Reason::Unauthenticated,
         Reason::WrongKey,
@@ -48,6 +50,7 @@ impl Reason {
         Reason::Truncated,
         Reason::UnknownProtocol,
         Reason::UnexpectedStream,
+        Reason::NoAuthentication,
     ];
 
     /// The name in metrics and logs.
@@ -66,10 +69,11 @@ impl Reason {
             Reason::Truncated => "truncated",
             Reason::UnknownProtocol => "unknown_protocol",
             Reason::UnexpectedStream => "unexpected_stream",
+            Reason::NoAuthentication => "no_authentication",
         }
     }
 
-    /// The code on the wire; 0 is not a refusal. Only the first ten are sent to
+    /// The code on the wire; 0 is not a refusal. Only the first ten and the last are sent to
     /// initiators.
     pub(super) fn code(self) -> u8 {
         self as u8 + 1
@@ -117,7 +121,7 @@ mod tests {
             assert_eq!(usize::from(reason.code()), at + 1, "docs/protocol.md has a table of them");
             assert_eq!(Reason::from_code(reason.code()), Some(reason));
         }
-        assert_eq!((Reason::from_code(0), Reason::from_code(14)), (None, None));
+        assert_eq!((Reason::from_code(0), Reason::from_code(15)), (None, None));
     }
 
     #[test]

@@ -126,9 +126,7 @@ impl Responder {
         };
         let preface = Preface::parse(head)?;
         if preface == Preface::Plain && self.context.config.require_authentication {
-            let text = "authentication required: configure the key of this peer, or let it accept \
-            anonymous clients";
-            return Err(Rejection::new(Reason::Unauthenticated, text));
+            return Err(Rejection::new(Reason::Unauthenticated, "authentication required"));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
             return Ok(());
@@ -165,7 +163,7 @@ impl Responder {
         let opened = noise.read_message(first, &mut [0; TAG_BYTES]);
         let (Ok(_), Some(FoundSecret { identity, single_use, revocations, .. })) = (opened, found)
         else {
-            return Err(Rejection::wrong_key());
+            return Err(self.reject_key());
         };
         let ephemeral: &[u8; EPHEMERAL_BYTES] =
             first.first_chunk().ok_or_else(Rejection::failed)?;
@@ -180,6 +178,16 @@ impl Responder {
         out.extend(answer.to_bytes());
         let framing = Framing::new(Some(cipher), self.context.config.max_hello);
         Ok(PendingInitiator { framing, identity, revocations, ticket: single_use.then_some(id) })
+    }
+
+    /// The same for an unknown key and a wrong secret, so that neither is revealed.
+    fn reject_key(&self) -> Rejection {
+        let config = &self.context.config;
+        if config.require_authentication || !config.keyring.is_empty() {
+            return Rejection::wrong_key();
+        }
+        let text = "this peer has no keys, and accepts clients without credentials only";
+        Rejection::new(Reason::NoAuthentication, text)
     }
 
     fn check_hello(
@@ -251,10 +259,8 @@ impl Rejection {
         Rejection { reason, code: None, text: text.into() }
     }
 
-    /// The same text for an unknown key and a wrong secret, so that neither is revealed.
     fn wrong_key() -> Self {
-        let text = "unknown key or ticket, or a ticket that was used or has expired: check that both ends \
-        have the same key";
+        let text = "unknown key, token or ticket, or a ticket that was used or has expired";
         Rejection::new(Reason::WrongKey, text)
     }
 

@@ -8,7 +8,7 @@ use crate::error::Kind;
 use crate::session::answer::Answer;
 use crate::session::key::Secret;
 use crate::session::preface::Versions;
-use crate::session::{MAX_MESSAGE, Refusal, Ticket};
+use crate::session::{Keyring, MAX_MESSAGE, Refusal, Ticket};
 
 fn other_key() -> Credentials {
     Credentials::Key(Key::from_hex("cluster", &"0e".repeat(32)).unwrap())
@@ -21,7 +21,8 @@ fn a_caller_without_a_key_is_refused_with_a_fix() {
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
     assert!(text.contains(&acceptor.address().to_string()), "{text}");
-    assert!(text.contains("unauthenticated") && text.contains("configure the key"), "{text}");
+    assert!(text.contains("unauthenticated") && text.contains("connect with a key"), "{text}");
+    assert_eq!(error.refusal(), Some("unauthenticated"));
     assert_eq!(refusals(&acceptor), [("unauthenticated", 1)]);
     assert_eq!(acceptor.counts().accepted(), 0);
 }
@@ -37,6 +38,20 @@ fn an_unknown_key_and_a_wrong_secret_get_the_same_answer() {
     let wrong = call(&acceptor, &Credentials::Ticket(wrong)).unwrap_err();
     assert_eq!(wrong, unknown);
     assert_eq!(refusals(&acceptor), [("wrong_key", 2)]);
+}
+
+#[test]
+fn a_key_is_refused_by_a_listener_that_has_none() {
+    let acceptor = open(AcceptorConfig { keyring: Keyring::new(), ..lenient() });
+    let error = call(&acceptor, &with_key()).unwrap_err();
+    assert_eq!((error.kind(), error.refusal()), (Kind::Denied, Some("no_authentication")));
+    assert!(error.to_string().contains("connect without credentials"), "{error}");
+    call(&acceptor, &Credentials::None).unwrap();
+    // A listener that has keys, or requires them, does not say which it knows.
+    for config in [lenient(), AcceptorConfig { keyring: Keyring::new(), ..config() }] {
+        let error = call(&open(config), &other_key()).unwrap_err();
+        assert_eq!(error.refusal(), Some("wrong_key"), "{error}");
+    }
 }
 
 #[test]

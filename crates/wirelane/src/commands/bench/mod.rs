@@ -26,7 +26,7 @@ use clap::{Args, Subcommand};
 use measure::Transports;
 
 use crate::links::endpoint::{self, AuthMethod};
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, exit};
 use crate::settings::Global;
 use crate::settings::Settings;
 
@@ -99,9 +99,10 @@ fn transports(global: &Global, settings: &Settings) -> Result<Transports, Failur
 /// An invalid plan is a usage error; everything else is a failure to measure.
 impl From<measure::Error> for Failure {
     fn from(error: measure::Error) -> Self {
+        let text = exit::with_options(error.to_string(), &error);
         match error.kind {
-            measure::Kind::Misuse => Failure::usage(error.to_string()),
-            measure::Kind::Refused | measure::Kind::Gone => Failure::failed(error.to_string()),
+            measure::Kind::Misuse => Failure::usage(text),
+            measure::Kind::Refused | measure::Kind::Gone => Failure::failed(text),
         }
     }
 }

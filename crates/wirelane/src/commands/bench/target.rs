@@ -235,7 +235,9 @@ impl Target {
             Kind::Gone => Failure::failed(format!(
                 "{error} — is `wirelane bench serve` running there? Does a firewall block it?"
             )),
-            Kind::Misuse | Kind::Refused => Failure::failed(error.to_string()),
+            Kind::Misuse | Kind::Refused => {
+                Failure::failed(exit::with_options(error.to_string(), &error))
+            }
         })
     }
 }
