@@ -87,6 +87,64 @@ fn get_prints_what_put_stored() {
 }
 
 #[test]
+fn a_value_ends_with_a_newline_on_a_terminal_only() {
+    let store = Store::start("tcp", "64MiB");
+    for (value, shown) in [("value", "value\r\n"), ("line\n", "line\r\n"), ("", "")] {
+        store.ok(&["put", "key", value]);
+        assert_eq!(store.ok(&["get", "key"]), value);
+        let program = env!("CARGO_BIN_EXE_wirelane");
+        let get = format!("{program} kv --server {} get key", store.server.links);
+        let mut script = Command::new("script");
+        script.args(["-qec", &get, "/dev/null"]).stdin(Stdio::null());
+        let output = script.output().expect("script runs");
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(0), shown));
+    }
+}
+
+#[test]
+fn get_prints_json_with_the_encoding() {
+    each(|store| {
+        let stored = json(&store.ok(&["put", "key", "a\u{85}\u{202e}\n\"é", "--json"]));
+        let printed = store.ok(&["get", "key", "--json"]);
+        assert!(!printed.contains(['\u{85}', '\u{202e}']), "{printed}");
+        let got = json(&printed);
+        assert_eq!((&got["key"], &got["length"]), (&"key".into(), &stored["length"]));
+        assert_eq!(got["version"], stored["version"]);
+        assert_eq!(
+            (&got["encoding"], &got["value"]),
+            (&"utf-8".into(), &"a\u{85}\u{202e}\n\"é".into())
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("binary"), [0xff, 0, 1]).expect("a file");
+        store.ok(&["put", "binary", "-f", &path(&folder, "binary")]);
+        let got = json(&store.ok(&["get", "binary", "--json"]));
+        assert_eq!((&got["encoding"], &got["value"]), (&"base64".into(), &"/wAB".into()));
+        let part = json(&store.ok(&["get", "binary", "--json", "--offset", "2"]));
+        assert_eq!((&part["encoding"], &part["value"]), (&"utf-8".into(), &"\u{1}".into()));
+        assert_eq!(part["length"], 3, "of the whole value");
+        store.refused(&["get", "none", "--json"], 1, &["no such key"]);
+        assert_eq!(store.run(&["get", "key", "--json", "-o", "x"]).status.code(), Some(2));
+    });
+}
+
+#[test]
+fn common_spellings_work() {
+    let store = Store::start("tcp", "64MiB");
+    let kv = |arguments: &[&str]| {
+        let output = run(&[&["kv"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let url = format!("http://{}", store.server.links);
+    kv(&["--server", &url, "set", "k", "v"]);
+    assert_eq!(kv(&["--server", &url, "--deadline", "5s", "get", "k"]), "v");
+    kv(&["--server", &url, "--deadline", "5000ms", "del", "k"]);
+    assert_eq!(store.ok(&["ls"]), "");
+    let secure = run(&["kv", "--server", "https://localhost", "get", "k"]);
+    assert_eq!(secure.status.code(), Some(2));
+}
+
+#[test]
 fn verbose_prints_the_transport() {
     each(|store| {
         let output = store.run(&["-v", "put", "key", "value"]);
