@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
+use super::exposition::Scrape;
+use super::lifecycle::until;
 use super::*;
 
 /// A store, and the transport to it.
@@ -445,6 +447,44 @@ fn bench_verifies_values_and_prints_rates() {
             assert!(report["why"].as_str().is_some_and(|why| !why.is_empty()), "{report}");
         }
     });
+}
+
+/// A store that stops for a second delays the requests that are due then, and those behind them.
+#[test]
+fn a_stall_of_the_store_is_in_the_latency_of_a_fixed_rate() {
+    let store = Store::start("tcp", "64MiB");
+    let load = ["bench", "--rate", "100", "--duration", "5s", "--read-ratio", "1", "--keys", "10"];
+    let mut bench = store.command(&[&load[..], &["--json"]].concat());
+    let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let hits = || Scrape::read(&store.server.get("/metrics")).value("wirelane_store_hits_total");
+    until("it is at it", || hits() > 10.0);
+    let stop = Duration::from_secs(1);
+    store.server.signal("-STOP");
+    std::thread::sleep(stop);
+    store.server.signal("-CONT");
+    let output = bench.wait_with_output().expect("it ends");
+    let report = json(&stdout(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!((&report["ops"], &report["errors"]), (&500.into(), &0.into()), "all that were due");
+    assert_eq!(report["intended_ops_per_s"], 100.0);
+    // 50 requests were due in the first half of the stop, and waited for the second. They are a tenth of all.
+    let p99 = report["latency_us"]["p99"].as_f64().expect("a number");
+    assert!(p99 >= stop.as_secs_f64() * 1e6 / 2.0, "{report}");
+}
+
+#[test]
+fn a_fixed_rate_is_kept_by_all_clients_together() {
+    let store = Store::start("shm", "64MiB");
+    let load = ["bench", "--rate", "2000", "--ops", "1000", "--clients", "3", "--depth", "4"];
+    let report = json(&store.ok(&[&load[..], &["--warmup", "0.1", "--json"]].concat()));
+    assert_eq!((&report["ops"], &report["errors"]), (&1000.into(), &0.into()));
+    // The last of them is due after 999 intervals.
+    assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds >= 0.49), "{report}");
+    let text = store.ok(&["bench", "--rate", "500", "--ops", "50"]);
+    assert!(text.contains("ops/s of 500 intended"), "{text}");
+    assert!(text.contains("latency from the intended start"), "{text}");
+    let free = json(&store.ok(&["bench", "--ops", "50", "--json"]));
+    assert!(free["intended_ops_per_s"].is_null(), "{free}");
 }
 
 #[test]
