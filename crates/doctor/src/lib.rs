@@ -32,7 +32,7 @@ pub mod topo;
 pub mod watch;
 
 pub use checks::CHECKS;
-pub use finding::{Evidence, Finding, Verdict, one_line};
+pub use finding::{Evidence, Finding, Verdict, changes_direction, one_line};
 pub use input::{CheckInput, Settings, gbps, is_roce};
 pub use libfabric::Libfabric;
 pub use report::{Counts, Report};

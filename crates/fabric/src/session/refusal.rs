@@ -97,10 +97,14 @@ pub struct Refusal {
 /// The code for initiators that connect while the process shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
-/// A text from the peer for display: limited in length, without control characters.
+/// A text from the peer for display: limited in length, without control characters and those that change the direction of text.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
-    String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect()
+    let is_shown = |letter: &char| {
+        !letter.is_control()
+            && !matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    String::from_utf8_lossy(bytes).chars().filter(is_shown).collect()
 }
 
 /// A text cut to the maximum length, between two characters.
@@ -127,6 +131,7 @@ mod tests {
     #[test]
     fn texts_are_cut_and_control_characters_removed() {
         assert_eq!(printable(b"go\x1b[2J away\n\xff"), "go[2J away\u{fffd}");
+        assert_eq!(printable("a\u{202e}b\u{2066}\u{61c}".as_bytes()), "ab");
         assert_eq!(printable(&[b'x'; 5000]).len(), 1024);
         let long = "ü".repeat(1000);
         assert_eq!(shortened(&format!("x{long}")).len(), 1023);

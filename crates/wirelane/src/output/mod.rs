@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use doctor::changes_direction;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -49,6 +50,32 @@ pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
 /// change the meaning of JSON.
 pub(crate) fn json_text(text: &str) -> Result<bool, Failure> {
     bytes(escape_json(text).as_bytes())
+}
+
+/// Prints help to stdout, or an error about the arguments to stderr. The error repeats what was typed.
+pub(crate) fn usage(error: &clap::Error) -> Result<Exit, Failure> {
+    let text = error.render();
+    let typed = || std::env::args_os().any(|word| word.to_string_lossy().contains(is_unsafe));
+    let is_terminal = match error.use_stderr() {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
+    };
+    // Colours that were typed cannot be told from those of the error.
+    let text = match is_terminal && wants_colours() && !typed() {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    if error.use_stderr() {
+        note(&text);
+        return Ok(Exit::Usage);
+    }
+    answer(&text).map(|()| Exit::Done)
+}
+
+/// Whether colours are not disabled by `NO_COLOR` or `TERM=dumb`.
+pub(crate) fn wants_colours() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Writes a line to stderr.
@@ -98,11 +125,6 @@ fn escape_json(text: &str) -> Cow<'_, str> {
 /// Control characters other than newline and tab, and those that change the direction of text.
 fn is_unsafe(letter: char) -> bool {
     letter.is_control() && !matches!(letter, '\n' | '\t') || changes_direction(letter)
-}
-
-/// The bidirectional controls of Unicode (UAX 9, 2): text after one may be shown in another order than it has.
-fn changes_direction(letter: char) -> bool {
-    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// The colour sequence at the start of the text, or nothing.

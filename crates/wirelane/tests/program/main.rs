@@ -115,6 +115,21 @@ fn invalid_usage_is_exit_code_2_and_help_lists_the_codes() {
 }
 
 #[test]
+fn errors_about_arguments_contain_no_control_characters() {
+    let typed = "a\u{1b}]0;title\u{7}\u{1b}[31m\u{202e}b:x";
+    let plain = run(&["kv", "--server", typed, "get", "k"]);
+    assert_eq!(plain.status.code(), Some(2));
+    // A terminal, on which clap's errors have colours.
+    let words = format!("{} kv --server '{typed}' get k", env!("CARGO_BIN_EXE_wirelane"));
+    let mut script = Command::new("script");
+    let shown = script.args(["-qec", &words, "/dev/null"]).stdin(Stdio::null()).output();
+    for text in [stderr(&plain), stdout(&shown.expect("script runs"))] {
+        assert!(text.contains("invalid value") && text.contains(r"\u202e"), "{text:?}");
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_is_no_failure() {
     let mut child =
         wirelane(&["config", "schema"]).stdout(Stdio::piped()).spawn().expect("the program runs");
