@@ -168,12 +168,18 @@ impl Severity {
 /// The text on one line, without control characters: files may contain anything.
 pub fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let mut letters = joined.chars().filter(|letter| !letter.is_control());
+    let is_shown = |letter: &char| !letter.is_control() && !changes_direction(*letter);
+    let mut letters = joined.chars().filter(is_shown);
     let mut line: String = letters.by_ref().take(MAX_LINE_CHARS).collect();
     if letters.next().is_some() {
         line.push('…');
     }
     line
+}
+
+/// The bidirectional controls of Unicode (UAX 9, 2): text after one may be shown in another order than it has.
+pub fn changes_direction(letter: char) -> bool {
+    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Further subjects are counted, not named.
@@ -187,6 +193,7 @@ mod tests {
     #[test]
     fn control_characters_are_removed_and_long_text_is_cut() {
         assert_eq!(one_line("a\u{1b}[31mb\n\tc\u{7}"), "a[31mb c");
+        assert_eq!(one_line("a\u{202e}b\u{2069}c\u{61c}"), "abc");
         assert_eq!(one_line(&"x".repeat(1000)).chars().count(), MAX_LINE_CHARS + 1);
     }
 

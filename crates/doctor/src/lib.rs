@@ -32,7 +32,7 @@ pub mod topo;
 pub mod watch;
 
 pub use checks::CHECKS;
-pub use finding::{Evidence, Finding, Severity, one_line};
+pub use finding::{Evidence, Finding, Severity, changes_direction, one_line};
 pub use findings_report::{Counts, FindingsReport};
 pub use input::{CheckInput, Expectations, gbps, is_roce};
 pub use libfabric::Libfabric;

@@ -9,6 +9,7 @@ pub struct Error {
     call: String,
     why: String,
     fix: String,
+    refusal: Option<&'static str>,
 }
 
 /// The kind of an error, for callers that act on it.
@@ -36,12 +37,23 @@ impl Error {
         why: impl fmt::Display,
         fix: impl Into<String>,
     ) -> Self {
-        Error { kind, call: call.into(), why: why.to_string(), fix: fix.into() }
+        Error { kind, call: call.into(), why: why.to_string(), fix: fix.into(), refusal: None }
+    }
+
+    /// With the peer's reason.
+    pub(crate) fn with_refusal(mut self, refusal: Option<&'static str>) -> Self {
+        self.refusal = refusal;
+        self
     }
 
     /// Its kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// If the peer refused this end: the name of its [`Reason`](crate::session::Reason).
+    pub fn refusal(&self) -> Option<&'static str> {
+        self.refusal
     }
 }
 

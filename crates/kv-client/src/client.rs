@@ -297,6 +297,26 @@ impl Client {
         Ok(())
     }
 
+    /// As [`Client::ready`], for at most this time: then it appends nothing. It does not fail at the deadline.
+    pub fn ready_within(
+        &mut self,
+        limit: Duration,
+        call_ids: &mut Vec<CallId>,
+    ) -> Result<(), Error> {
+        self.release_dropped();
+        self.flush()?;
+        self.poll_briefly();
+        if !self.answers.any_ready() {
+            if !self.core.is_connected() {
+                self.core.reconnect(self.deadline().at())?;
+            }
+            let Client { core, answers, .. } = self;
+            core.wait(limit, |call_id, outcome| answers.complete(call_id, outcome));
+        }
+        call_ids.extend(self.answers.all_ready());
+        Ok(())
+    }
+
     // Execution of calls.
 
     /// Runs a call: submits its steps, and retries where that may help.

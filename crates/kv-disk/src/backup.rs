@@ -26,8 +26,9 @@ pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) ->
 
 /// Restores a backup into a directory, which must not have a store.
 pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
-    if !file.exists() {
-        let text = format!("restore {}: no such file", file.display());
+    // SQLite would wait for the writer of a pipe.
+    if !file.is_file() {
+        let text = format!("restore {}: no such file, or not a regular one", file.display());
         return Err(Error::new(ErrorKind::Refused, text));
     }
     let reader = Reader::open(file)?;

@@ -25,8 +25,11 @@ use commands::Cli;
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ! {
-    let parsed = Cli::from_arg_matches(&commands::help::command().get_matches());
-    let cli = parsed.unwrap_or_else(|error| error.exit());
+    let matches = commands::help::command().try_get_matches();
+    let outcome = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => commands::run(cli),
+        Err(error) => output::usage(&error),
+    };
     // A library that hangs while it is loaded, such as a GPU's, would block an ordinary exit.
-    output::exit::immediately(commands::run(cli))
+    output::exit::immediately(outcome)
 }

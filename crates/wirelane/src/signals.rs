@@ -1,6 +1,7 @@
 //! SIGINT, SIGTERM and SIGXFSZ.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -10,6 +11,13 @@ use crate::output::Failure;
 pub(crate) struct Signals {
     interrupt: Signal,
     terminate: Signal,
+    requests: Requests,
+}
+
+/// Tells requests to stop apart: a sender may send one signal several times, as `timeout` does to the process and to its group.
+#[derive(Default)]
+struct Requests {
+    last: Option<(SignalKind, Instant)>,
 }
 
 impl Signals {
@@ -17,7 +25,8 @@ impl Signals {
     pub(crate) fn new() -> Result<Self, Failure> {
         let signals = || -> io::Result<Self> {
             let interrupt = signal(SignalKind::interrupt())?;
-            Ok(Signals { interrupt, terminate: signal(SignalKind::terminate())? })
+            let terminate = signal(SignalKind::terminate())?;
+            Ok(Signals { interrupt, terminate, requests: Requests::default() })
         };
         signals().map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
@@ -29,11 +38,29 @@ impl Signals {
         handler.map(drop).map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
 
+    /// Waits for the next request to stop.
     pub(crate) async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
+        loop {
+            let kind = tokio::select! {
+                _ = self.interrupt.recv() => SignalKind::interrupt(),
+                _ = self.terminate.recv() => SignalKind::terminate(),
+            };
+            if self.requests.is_new(kind, Instant::now()) {
+                return;
+            }
         }
+    }
+}
+
+impl Requests {
+    /// Whether a signal is a new request, and not a repetition of the last.
+    fn is_new(&mut self, kind: SignalKind, now: Instant) -> bool {
+        let repeats = |(last, at): (SignalKind, Instant)| last == kind && now < at + REPEAT_TIME;
+        if self.last.is_some_and(repeats) {
+            return false;
+        }
+        self.last = Some((kind, now));
+        true
     }
 }
 
@@ -53,4 +80,24 @@ pub(crate) fn on_first_signal(call: impl FnOnce() + Send + 'static) -> Result<()
         call();
     });
     thread.map(drop).map_err(failed)
+}
+
+/// The same signal within this time is the same request. A person who presses Ctrl-C again waits longer.
+const REPEAT_TIME: Duration = Duration::from_millis(300);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_signal_sent_twice_at_once_is_one_request() {
+        let (interrupt, terminate) = (SignalKind::interrupt(), SignalKind::terminate());
+        let (mut requests, start) = (Requests::default(), Instant::now());
+        assert!(requests.is_new(terminate, start));
+        assert!(!requests.is_new(terminate, start));
+        assert!(!requests.is_new(terminate, start + REPEAT_TIME / 2));
+        assert!(requests.is_new(interrupt, start + REPEAT_TIME / 2), "another signal");
+        let mut requests = Requests { last: Some((terminate, start)) };
+        assert!(requests.is_new(terminate, start + REPEAT_TIME), "a second request");
+    }
 }

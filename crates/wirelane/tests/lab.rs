@@ -199,7 +199,7 @@ fn without_permission_every_device_is_listed_with_the_reason() {
 /// A snapshot of this machine, in a file of this name.
 fn snapshot(name: &str) -> String {
     let file = std::env::temp_dir().join(name).to_str().expect("a plain path").to_owned();
-    let output = run(env!("CARGO_BIN_EXE_wirelane"), &["snapshot", &file]);
+    let output = run(env!("CARGO_BIN_EXE_wirelane"), &["snapshot", &file, "--force"]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     file
 }

@@ -80,6 +80,32 @@ fn a_client_in_python_uses_every_call() {
     run("client.py", &[&server.address]);
 }
 
+/// The recipe of the README, with the packages that are here and the address of this test's server.
+#[test]
+fn the_recipe_of_the_readme_works() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let readme = std::fs::read_to_string(root.join("README.md")).expect("the README");
+    let block = |begin: &str, has: &str| {
+        let mut blocks = readme.split(begin).skip(1).filter_map(|rest| rest.split("```").next());
+        blocks.find(|block| block.contains(has)).expect("a block of the README").to_owned()
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Server::start(&[]);
+    let hello = block("```python\n", "kv_pb2").replace("localhost:50051", &server.address);
+    std::fs::create_dir(folder.path().join("client")).expect("a folder");
+    std::fs::write(folder.path().join("client/hello.py"), hello).expect("a file");
+    std::os::unix::fs::symlink(root.join("crates"), folder.path().join("crates")).expect("a link");
+    let recipe = block("```sh\n", "grpc_tools.protoc");
+    let python = std::env::var("WIRELANE_TEST_PYTHON").expect("a Python, see above");
+    let lines = recipe.lines().filter(|line| !line.contains("pip install"));
+    let script: String =
+        lines.map(|line| line.replace("venv/bin/python", &python) + " || exit\n").collect();
+    let output = Command::new("sh").args(["-c", &script]).current_dir(folder.path()).output();
+    let output = output.expect("sh runs");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said, "b'world'\n", "{}", String::from_utf8_lossy(&output.stderr));
+}
+
 #[test]
 fn a_client_in_python_authenticates_with_a_certificate_or_a_token() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -2,9 +2,11 @@
 //! is refused.
 
 mod error;
+mod input_file;
 pub mod key_file;
 mod secret_file;
 pub mod tls_file;
 pub mod token;
 
 pub use error::{FileError, FileErrorKind};
+pub use input_file::InputFile;

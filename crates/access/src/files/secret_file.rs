@@ -1,11 +1,11 @@
 //! Files with secrets: read whole, up to a size limit, and only if other users cannot access them.
 
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use super::error::{FileError, FileErrorKind};
+use super::input_file::InputFile;
 
 /// What a file with secrets must satisfy.
 #[derive(Debug, Clone, Copy)]
@@ -22,7 +22,7 @@ impl SecretFile {
     /// Reads the file, unless other users can access it.
     pub(super) fn read(&self, path: &Path) -> Result<String, FileError> {
         let unreadable = |error| self.error(path, FileErrorKind::Unreadable(error));
-        let file = File::open(path).map_err(unreadable)?;
+        let file = InputFile::open(path).map_err(unreadable)?;
         let mode = file.metadata().map_err(unreadable)?.permissions().mode();
         let (modes, whose) = self.forbidden;
         if mode & modes != 0 {

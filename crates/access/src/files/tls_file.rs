@@ -1,12 +1,12 @@
 //! Files for TLS: certificates and private keys.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::tls::Files;
 
 use super::error::{FileError, FileErrorKind};
+use super::input_file::InputFile;
 use super::secret_file::{OTHERS, SecretFile};
 
 /// The paths of a server's files.
@@ -52,7 +52,7 @@ impl Contents {
 /// Reads a file with certificates, which need not be secret.
 pub fn certificate(path: &Path) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
+    let read = InputFile::open(path).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut bytes));
     let unreadable = |error| FileError::new("certificate", path, FileErrorKind::Unreadable(error));
     read.map(|_| bytes).map_err(unreadable)
 }

@@ -11,6 +11,7 @@ use super::connection::{HandshakeResult, Session};
 use super::initiator::{HandshakeError, Initiator};
 use super::key::Key;
 use super::outgoing::Outgoing;
+use super::refusal::Reason;
 use super::ticket::Ticket;
 use crate::error::{Error, ErrorKind};
 use crate::setup::deadline;
@@ -38,8 +39,8 @@ pub fn connect(
 ) -> Result<Session, Error> {
     let deadline = deadline(limit);
     let opened = try_connect(address, credentials, hello, config, deadline);
-    opened.map_err(|error| {
-        Error::new(error.kind, format!("connect to {address}"), error.why, error.fix)
+    opened.map_err(|HandshakeError { kind, why, fix, refusal }| {
+        Error::new(kind, format!("connect to {address}"), why, fix)
     })
 }
 

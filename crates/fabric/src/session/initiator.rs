@@ -34,6 +34,8 @@ pub(super) struct HandshakeError {
     pub(super) kind: ErrorKind,
     pub(super) why: String,
     pub(super) fix: &'static str,
+    /// The listener's reason, if it refused this end.
+    pub(super) refusal: Option<Reason>,
 }
 
 impl Initiator {
@@ -176,7 +178,7 @@ fn verify_answer(
 
 impl HandshakeError {
     pub(super) fn new(kind: ErrorKind, why: impl fmt::Display, fix: &'static str) -> Self {
-        HandshakeError { kind, why: why.to_string(), fix }
+        HandshakeError { kind, why: why.to_string(), fix, refusal: None }
     }
 
     fn tampered() -> Self {
@@ -190,8 +192,13 @@ impl HandshakeError {
         let reason = Reason::from_code(code);
         let (kind, fix) = match reason {
             Some(Reason::WrongVersion) => (ErrorKind::Unsupported, "update the older end"),
-            Some(Reason::Unauthenticated) => (ErrorKind::Denied, "connect with a key or a ticket"),
-            Some(Reason::WrongKey) => (ErrorKind::Denied, "give both ends the same key"),
+            Some(Reason::Unauthenticated) => {
+                (ErrorKind::Denied, "connect with a key, a token or a ticket")
+            }
+            Some(Reason::WrongKey) => {
+                (Kind::Denied, "use a key or token that the peer has, or a new ticket")
+            }
+            Some(Reason::NoAuthentication) => (ErrorKind::Denied, "connect without credentials"),
             Some(Reason::Oversized) => {
                 (ErrorKind::Misuse, "send a smaller hello, or raise the peer's limit")
             }
@@ -211,7 +218,8 @@ impl HandshakeError {
             (None, Some(reason)) => reason.name().to_owned(),
             (None, None) => format!("code {code}"),
         };
-        HandshakeError::new(kind, format!("refused by the peer ({word}): {}", printable(text)), fix)
+        let why = format!("refused by the peer ({word}): {}", printable(text));
+        HandshakeError { refusal: reason, ..HandshakeError::new(kind, why, fix) }
     }
 
     fn refused_hello(code: u8, rest: &[u8]) -> Self {

@@ -51,6 +51,12 @@ impl Keyring {
         Keyring::default()
     }
 
+    /// Whether it has no keys and no tickets.
+    pub(super) fn is_empty(&self) -> bool {
+        let ring = self.lock();
+        ring.keys.is_empty() && ring.tickets.is_empty()
+    }
+
     /// Adds a key. With several keys at the same time a key can be replaced without interruption.
     pub fn add(&self, key: Key) -> Result<(), Error> {
         let mut ring = self.lock();

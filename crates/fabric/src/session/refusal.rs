@@ -30,11 +30,13 @@ pub enum Reason {
     UnknownProtocol,
     /// The stream of a lane that is not expected.
     UnexpectedStream,
+    /// The initiator has a key or a ticket, and the listener has none and requires none.
+    NoAuthentication,
 }
 
 impl Reason {
     /// All reasons.
-    pub const ALL: [Reason; 13] = [
+    pub const ALL: [Reason; 14] = [
         Reason::WrongVersion,
         Reason::Unauthenticated,
         Reason::WrongKey,
@@ -48,6 +50,7 @@ impl Reason {
         Reason::Truncated,
         Reason::UnknownProtocol,
         Reason::UnexpectedStream,
+        Reason::NoAuthentication,
     ];
 
     /// The name in metrics and logs.
@@ -66,10 +69,11 @@ impl Reason {
             Reason::Truncated => "truncated",
             Reason::UnknownProtocol => "unknown_protocol",
             Reason::UnexpectedStream => "unexpected_stream",
+            Reason::NoAuthentication => "no_authentication",
         }
     }
 
-    /// The code on the wire; 0 is not a refusal. Only the first ten are sent to
+    /// The code on the wire; 0 is not a refusal. Only the first ten and the last are sent to
     /// initiators.
     pub(super) fn code(self) -> u8 {
         self as u8 + 1
@@ -93,10 +97,14 @@ pub struct Refusal {
 /// The code for initiators that connect while the process shuts down.
 pub(crate) const SHUTTING_DOWN: &str = "shutting_down";
 
-/// A text from the peer for display: limited in length, without control characters.
+/// A text from the peer for display: limited in length, without control characters and those that change the direction of text.
 pub(super) fn printable(bytes: &[u8]) -> String {
     let bytes = &bytes[..bytes.len().min(MAX_TEXT)];
-    String::from_utf8_lossy(bytes).chars().filter(|letter| !letter.is_control()).collect()
+    let is_shown = |letter: &char| {
+        !letter.is_control()
+            && !matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    String::from_utf8_lossy(bytes).chars().filter(is_shown).collect()
 }
 
 /// A text cut to the maximum length, between two characters.
@@ -117,12 +125,13 @@ mod tests {
             assert_eq!(usize::from(reason.code()), at + 1, "docs/protocol.md has a table of them");
             assert_eq!(Reason::from_code(reason.code()), Some(reason));
         }
-        assert_eq!((Reason::from_code(0), Reason::from_code(14)), (None, None));
+        assert_eq!((Reason::from_code(0), Reason::from_code(15)), (None, None));
     }
 
     #[test]
     fn texts_are_cut_and_control_characters_removed() {
         assert_eq!(printable(b"go\x1b[2J away\n\xff"), "go[2J away\u{fffd}");
+        assert_eq!(printable("a\u{202e}b\u{2066}\u{61c}".as_bytes()), "ab");
         assert_eq!(printable(&[b'x'; 5000]).len(), 1024);
         let long = "ü".repeat(1000);
         assert_eq!(shortened(&format!("x{long}")).len(), 1023);

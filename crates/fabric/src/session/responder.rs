@@ -128,7 +128,7 @@ impl Responder {
         if preface == Preface::Plain && self.context.config.require_authentication {
             let text = "authentication required: configure the listener's key, or let it accept \
             anonymous initiators";
-            return Err(HandshakeRefusal::new(Reason::Unauthenticated, text));
+            return Err(HandshakeRefusal::new(Reason::Unauthenticated, "authentication required"));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
             return Ok(());
@@ -180,6 +180,16 @@ impl Responder {
         out.extend(answer.to_bytes());
         let framing = Framing::new(Some(cipher), self.context.config.max_hello);
         Ok(PendingInitiator { framing, identity, revocations, ticket: single_use.then_some(id) })
+    }
+
+    /// The same for an unknown key and a wrong secret, so that neither is revealed.
+    fn reject_key(&self) -> Rejection {
+        let config = &self.context.config;
+        if config.require_authentication || !config.keyring.is_empty() {
+            return Rejection::wrong_key();
+        }
+        let text = "this peer has no keys, and accepts clients without credentials only";
+        Rejection::new(Reason::NoAuthentication, text)
     }
 
     fn check_hello(
@@ -252,10 +262,8 @@ impl HandshakeRefusal {
         HandshakeRefusal { reason, code: None, text: text.into() }
     }
 
-    /// The same text for an unknown key and a wrong secret, so that neither is revealed.
     fn wrong_key() -> Self {
-        let text = "unknown key or ticket, or a ticket that was used or has expired: check that both ends \
-        have the same key";
+        let text = "unknown key, token or ticket, or a ticket that was used or has expired";
         HandshakeRefusal::new(Reason::WrongKey, text)
     }
 

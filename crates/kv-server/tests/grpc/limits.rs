@@ -59,8 +59,20 @@ async fn a_message_too_long_is_refused_with_a_fix() {
     let long = client.put(put("k", pattern(MAX_UNARY_BYTES + 1))).await.unwrap_err();
     assert_eq!(long.code(), Code::OutOfRange);
     assert!(long.message().contains("use Write"), "{}", long.message());
-    let long = client.put(put("k", pattern(MAX_MESSAGE_BYTES + 1))).await.unwrap_err();
+    for length in [MAX_MESSAGE_BYTES + 1, 8 << 20] {
+        let long = client.put(put("k", pattern(length))).await.unwrap_err();
+        assert_eq!(long.code(), Code::OutOfRange, "{long}");
+        assert!(long.message().contains("use Write"), "{}", long.message());
+    }
+    let items = vec![put("k", pattern(1 << 20)); 5];
+    let long = client.multi_put(v1::MultiPutRequest { items }).await.unwrap_err();
     assert_eq!(long.code(), Code::OutOfRange, "{long}");
+    assert!(long.message().contains("use several calls, or Write"), "{}", long.message());
+    let data = v1::WriteRequest { part: Some(Part::Data(pattern(MAX_MESSAGE_BYTES + 1).into())) };
+    let chunks = tokio_stream::iter([write("k", 8 << 20), data]);
+    let long = client.write(chunks).await.unwrap_err();
+    assert_eq!(long.code(), Code::OutOfRange, "{long}");
+    assert!(long.message().contains("use shorter chunks"), "{}", long.message());
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Sizes (`64KiB`, `4096`) and seconds (`0.5`).
+//! Sizes (`64KiB`, `4096`) and times (`0.5`, `500ms`, `5s`).
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -37,16 +37,31 @@ pub(crate) fn format(bytes: usize) -> String {
     }
 }
 
-/// Seconds, from a hundredth to an hour.
+/// Seconds, or a number with a unit, from a hundredth of a second to an hour.
 pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
-    let number = text.parse::<f64>().ok().filter(|number| (0.01..=3600.0).contains(number));
-    number.map(Duration::from_secs_f64).ok_or_else(|| "write seconds, from 0.01 to 3600".to_owned())
+    let seconds = number_of_seconds(text).filter(|seconds| (0.01..=3600.0).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        "write seconds or a time such as 500ms, 5s or 2m, from 0.01 to 3600 seconds".to_owned()
+    })
+}
+
+/// Of a number with the unit ms, s, m or h, or of seconds.
+fn number_of_seconds(text: &str) -> Option<f64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = match &text[digits.len()..] {
+        "ms" => 1e-3,
+        "" | "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        _ => return None,
+    };
+    digits.parse::<f64>().ok().map(|number| number * unit)
 }
 
 /// The same, or 0.
 pub(crate) fn seconds_or_none(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(0.0) => Ok(Duration::ZERO),
+    match number_of_seconds(text) {
+        Some(0.0) => Ok(Duration::ZERO),
         _ => seconds(text).map_err(|why| format!("{why}, or 0")),
     }
 }
@@ -73,10 +88,18 @@ mod tests {
     #[test]
     fn seconds_have_limits() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for wrong in ["0", "-1", "NaN", "inf", "3601", "1s"] {
+        for (text, milliseconds) in
+            [("5s", 5000), ("500ms", 500), ("1.5m", 90_000), ("1h", 3_600_000)]
+        {
+            assert_eq!(seconds(text), Ok(Duration::from_millis(milliseconds)), "{text}");
+        }
+        for wrong in ["", "0", "-1", "NaN", "inf", "3601", "s", "1d", "2h", "1 s", "5ms"] {
             assert!(seconds(wrong).is_err(), "{wrong}");
         }
-        assert_eq!(seconds_or_none("0"), Ok(Duration::ZERO));
+        assert_eq!(
+            (seconds_or_none("0"), seconds_or_none("0s")),
+            (Ok(Duration::ZERO), Ok(Duration::ZERO))
+        );
         assert!(seconds_or_none("-1").is_err());
     }
 }

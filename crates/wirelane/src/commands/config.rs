@@ -135,7 +135,7 @@ fn check(file: &Path) -> Result<Exit, Failure> {
 /// Checks also the certificates and keys that it names.
 fn check_web(file: &Path) -> Result<Exit, Failure> {
     let name = file.display();
-    std::fs::File::open(file)
+    rustix::fs::access(file, rustix::fs::Access::READ_OK)
         .map_err(|error| Failure::failed(format!("read the web config file {name}: {error}")))?;
     match AccessRules::open(Some(file)) {
         Ok(rules) => {

@@ -44,7 +44,7 @@ pub(crate) struct DoctorArgs {
     all: bool,
 
     /// Print one line
-    #[arg(long, conflicts_with_all = ["all", "json"])]
+    #[arg(long, short, conflicts_with_all = ["all", "json"])]
     quiet: bool,
 
     /// Treat warnings as problems

@@ -22,6 +22,7 @@ pub(super) const EXAMPLES: &[(&str, &str)] = &[
     ("wirelane kv mget", "wirelane kv mget a b c --directory values"),
     ("wirelane kv mput", "wirelane kv mput a=1 b=2 c=3"),
     ("wirelane kv bench", "wirelane kv bench --clients 4 --depth 16 --value-size 64KiB"),
+    ("wirelane kv bench", "wirelane kv bench --rate 10000 --depth 16 --duration 30s"),
     ("wirelane kv fsck", "wirelane kv fsck /var/lib/wirelane"),
     ("wirelane kv backup", "wirelane kv backup /var/lib/wirelane backup.db"),
     ("wirelane kv restore", "wirelane kv restore backup.db /var/lib/wirelane-new"),

@@ -22,9 +22,13 @@ Every command with --root can read the file. It contains no environment variable
 and of the kernel command line only the relevant parameters. It does contain this machine's names and network addresses, and the
 names of processes that use RDMA.")]
 pub(crate) struct SnapshotArgs {
-    /// Output file; `-` is stdout
+    /// Output file, which must not exist; `-` is stdout
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
 
     /// A note, stored in the snapshot
     #[arg(long, value_name = "TEXT", alias = "about")]
@@ -36,6 +40,7 @@ pub(crate) struct SnapshotArgs {
 
 pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure> {
     let tree = args.host.tree()?;
+    check(&args.file, args.force)?;
     let node = read_all(&tree);
     // A snapshot of a snapshot keeps the time and version of the first.
     let original = tree.about().cloned().unwrap_or_else(|| About {
@@ -49,9 +54,9 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
         .map_err(|error| Failure::failed(format!("write the snapshot as JSON: {error}")))?;
     document.push('\n');
     if args.file == Path::new("-") {
-        output::answer(&document)?;
+        output::json_text(&document)?;
     } else {
-        write(&args.file, document.as_bytes())?;
+        write(&args.file, document.as_bytes(), args.force)?;
     }
     output::note(&summary(&args.file, &node, &tree, document.len()));
     Ok(Exit::Done)
@@ -74,15 +79,24 @@ fn read_all(tree: &Tree) -> Node {
     node
 }
 
-/// Writes the file atomically, readable only by its owner.
-fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| {
-        Failure::failed(format!("write {}: {error}; `-` writes to stdout", path.display()))
-    };
+/// Refuses an unsuitable file before everything is read.
+fn check(path: &Path, force: bool) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return Ok(());
+    }
     if std::fs::metadata(path).is_ok_and(|metadata| !metadata.is_file()) {
         let text = format!("write {}: not a regular file; `-` writes to stdout", path.display());
         return Err(Failure::usage(text));
     }
+    if !force && std::fs::symlink_metadata(path).is_ok() {
+        return Err(write_failed(path, &std::io::ErrorKind::AlreadyExists.into()));
+    }
+    Ok(())
+}
+
+/// Writes the file atomically, readable only by its owner.
+fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| write_failed(path, &error);
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let mut file = tempfile::Builder::new()
         .prefix(".wirelane-")
@@ -90,8 +104,16 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         .map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    let persisted = if force { file.persist(path) } else { file.persist_noclobber(path) };
+    persisted.map(drop).map_err(|error| failed(error.error))
+}
+
+fn write_failed(path: &Path, error: &std::io::Error) -> Failure {
+    let fix = match error.kind() {
+        std::io::ErrorKind::AlreadyExists => "pass another file, or --force to replace it",
+        _ => "`-` writes to stdout",
+    };
+    Failure::failed(format!("write {}: {error} — {fix}", path.display()))
 }
 
 fn summary(file: &Path, node: &Node, tree: &Tree, bytes: usize) -> String {

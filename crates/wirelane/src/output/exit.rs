@@ -3,9 +3,11 @@
 //! Unsafe here: `_exit` ends the process without running exit handlers, for `immediately`.
 #![allow(unsafe_code, reason = "calls _exit")]
 
+use std::error::Error as StdError;
 use std::fmt;
 
 use fabric::ErrorKind;
+use fabric::session::Reason;
 
 use crate::output;
 use access::files::{FileError, FileErrorKind};
@@ -81,7 +83,7 @@ impl Failure {
 /// Refusals are negative results; other errors are failures.
 impl From<fabric::Error> for Failure {
     fn from(error: fabric::Error) -> Self {
-        let text = error.to_string();
+        let text = with_options(error.to_string(), &error);
         match error.kind() {
             ErrorKind::Denied | ErrorKind::Unsupported | ErrorKind::Full => Failure::no(text),
             ErrorKind::Misuse => Failure::usage(text),
@@ -141,9 +143,20 @@ pub(crate) fn client_error(error: &kv_client::Error) -> String {
         Some(Resource::StoreInFlight) => "the server's --max-in-flight",
         Some(Resource::StoreRate) => "the server's --max-rate",
         Some(Resource::StoreDisk) => "`wirelane kv fsck` checks it",
-        _ => return format!("{error:#}"),
+        _ => return with_options(format!("{error:#}"), error),
     };
     format!("{error:#} ({option})")
+}
+
+/// The text of an error; if a peer refused the credentials, with the options for them.
+pub(crate) fn with_options(text: String, error: &(dyn StdError + 'static)) -> String {
+    let mut causes = std::iter::successors(Some(error), |&cause| cause.source());
+    let refusal = causes.find_map(|cause| cause.downcast_ref::<fabric::Error>()?.refusal());
+    let row = CREDENTIAL_OPTIONS.iter().find(|(reason, _)| Some(reason.name()) == refusal);
+    match row {
+        Some((_, options)) => format!("{text} ({options})"),
+        None => text,
+    }
 }
 
 impl fmt::Display for Failure {
@@ -151,3 +164,19 @@ impl fmt::Display for Failure {
         f.write_str(&self.text)
     }
 }
+
+/// What to do with the options for credentials when a peer refuses.
+const CREDENTIAL_OPTIONS: [(Reason, &str); 3] = [
+    (
+        Reason::Unauthenticated,
+        "pass --token-file FILE, or what else the server accepts: a client certificate, or settings with its key_file",
+    ),
+    (
+        Reason::WrongKey,
+        "the line of --token-file must be in the server's token file too, and a key_file must be the server's",
+    ),
+    (
+        Reason::NoAuthentication,
+        "omit --token-file, unset WIRELANE_TOKEN_FILE, or use settings without a key_file",
+    ),
+];

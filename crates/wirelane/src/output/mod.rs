@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::fmt::Display;
 use std::io::{self, IsTerminal, Write};
 
+use doctor::changes_direction;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -42,7 +43,39 @@ pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
-    answer(&format!("{text}\n"))
+    json_text(&format!("{text}\n")).map(drop)
+}
+
+/// Writes JSON text to stdout; `false` if the reader has closed the pipe. What a terminal must not receive is escaped, which does not
+/// change the meaning of JSON.
+pub(crate) fn json_text(text: &str) -> Result<bool, Failure> {
+    bytes(escape_json(text).as_bytes())
+}
+
+/// Prints help to stdout, or an error about the arguments to stderr. The error repeats what was typed.
+pub(crate) fn usage(error: &clap::Error) -> Result<Exit, Failure> {
+    let text = error.render();
+    let typed = || std::env::args_os().any(|word| word.to_string_lossy().contains(is_unsafe));
+    let is_terminal = match error.use_stderr() {
+        true => io::stderr().is_terminal(),
+        false => io::stdout().is_terminal(),
+    };
+    // Colours that were typed cannot be told from those of the error.
+    let text = match is_terminal && wants_colours() && !typed() {
+        true => text.ansi().to_string(),
+        false => text.to_string(),
+    };
+    if error.use_stderr() {
+        note(&text);
+        return Ok(Exit::Usage);
+    }
+    answer(&text).map(|()| Exit::Done)
+}
+
+/// Whether colours are not disabled by `NO_COLOR` or `TERM=dumb`.
+pub(crate) fn wants_colours() -> bool {
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Writes a line to stderr.
@@ -54,9 +87,6 @@ pub(crate) fn note(text: &str) {
 /// Removes control characters and escape sequences other than colours, and escapes characters that change the direction
 /// of the text: keys, names and log lines may come from an untrusted store, snapshot or device.
 fn sanitize(text: &str) -> Cow<'_, str> {
-    let is_unsafe = |letter: char| {
-        letter.is_control() && !matches!(letter, '\n' | '\t') || changes_direction(letter)
-    };
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -77,9 +107,24 @@ fn sanitize(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// The bidirectional controls of Unicode (UAX 9, 2): text after one may be shown in another order than it has.
-fn changes_direction(letter: char) -> bool {
-    matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Escapes the characters that serde_json leaves as they are and a terminal must not receive. They occur in strings only.
+fn escape_json(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match is_unsafe(letter) {
+            true => safe.push_str(&format!("\\u{:04x}", u32::from(letter))),
+            false => safe.push(letter),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// Control characters other than newline and tab, and those that change the direction of text.
+fn is_unsafe(letter: char) -> bool {
+    letter.is_control() && !matches!(letter, '\n' | '\t') || changes_direction(letter)
 }
 
 /// The colour sequence at the start of the text, or nothing.
@@ -167,9 +212,17 @@ mod tests {
     #[test]
     fn characters_that_change_the_direction_are_escaped() {
         assert_eq!(sanitize("a\u{202e}b\u{2066}\u{61c}é"), "a\\u202eb\\u2066\\u061cé");
-        let json = serde_json::json!("a\u{202e}b").to_string();
-        let read: String = serde_json::from_str(&sanitize(&json)).unwrap();
-        assert_eq!(read, "a\u{202e}b", "JSON keeps its meaning");
+    }
+
+    #[test]
+    fn json_keeps_every_character() {
+        let all: String = (0..0x2100).filter_map(char::from_u32).collect();
+        let json = serde_json::json!({ "all": all });
+        let safe = serde_json::to_string_pretty(&json).unwrap();
+        let safe = escape_json(&safe);
+        assert!(!safe.contains(is_unsafe), "{safe:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), json);
+        assert!(matches!(escape_json("{\"plain\": 1}\n"), Cow::Borrowed(_)));
     }
 
     #[test]

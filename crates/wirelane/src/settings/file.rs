@@ -1,6 +1,5 @@
 //! Reads a settings file, with a size limit, and checks it against the table.
 
-use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +8,7 @@ use super::table::{SETTINGS, Setting};
 use super::value::Value;
 use super::yaml::{self, Node, Shape};
 use crate::output::Failure;
+use access::files::InputFile;
 
 /// A setting in the file.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ fn text(file: &Path) -> Result<String, LoadError> {
         ))
     };
     let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(unreadable)?;
+    let opened = InputFile::open(file).map_err(unreadable)?;
     opened.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     let invalid =
         |line: usize, text: String| LoadError::Invalid(vec![Problem::at(file, line, text)]);

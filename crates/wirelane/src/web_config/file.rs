@@ -1,11 +1,11 @@
 //! Reads a file: its sections, and its problems with their lines.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 use std::time::Duration;
 
+use access::files::InputFile;
 use access::passwords::{Hash, Users};
 use hyper::header::{HeaderName, HeaderValue};
 
@@ -109,7 +109,8 @@ fn text(path: &Path) -> Result<String, Failure> {
         Failure::failed(format!("read the web config file {}: {why}", path.display()))
     };
     let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
+    let read =
+        InputFile::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut bytes));
     read.map_err(|error| failed(&error))?;
     if bytes.len() as u64 > MAX_BYTES {
         return Err(failed(&"larger than 1 MiB; is it another file?"));

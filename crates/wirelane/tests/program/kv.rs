@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use tempfile::TempDir;
 
+use super::exposition::Scrape;
+use super::lifecycle::until;
 use super::*;
 
 /// A store, and the transport to it.
@@ -84,6 +86,64 @@ fn get_prints_what_put_stored() {
         store.refused(&["stat", "key"], 1, &["no such key: key"]);
         assert_eq!(store.run(&["exists", "key"]).status.code(), Some(1));
     });
+}
+
+#[test]
+fn a_value_ends_with_a_newline_on_a_terminal_only() {
+    let store = Store::start("tcp", "64MiB");
+    for (value, shown) in [("value", "value\r\n"), ("line\n", "line\r\n"), ("", "")] {
+        store.ok(&["put", "key", value]);
+        assert_eq!(store.ok(&["get", "key"]), value);
+        let program = env!("CARGO_BIN_EXE_wirelane");
+        let get = format!("{program} kv --server {} get key", store.server.links);
+        let mut script = Command::new("script");
+        script.args(["-qec", &get, "/dev/null"]).stdin(Stdio::null());
+        let output = script.output().expect("script runs");
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(0), shown));
+    }
+}
+
+#[test]
+fn get_prints_json_with_the_encoding() {
+    each(|store| {
+        let stored = json(&store.ok(&["put", "key", "a\u{85}\u{202e}\n\"é", "--json"]));
+        let printed = store.ok(&["get", "key", "--json"]);
+        assert!(!printed.contains(['\u{85}', '\u{202e}']), "{printed}");
+        let got = json(&printed);
+        assert_eq!((&got["key"], &got["length"]), (&"key".into(), &stored["length"]));
+        assert_eq!(got["version"], stored["version"]);
+        assert_eq!(
+            (&got["encoding"], &got["value"]),
+            (&"utf-8".into(), &"a\u{85}\u{202e}\n\"é".into())
+        );
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("binary"), [0xff, 0, 1]).expect("a file");
+        store.ok(&["put", "binary", "-f", &path(&folder, "binary")]);
+        let got = json(&store.ok(&["get", "binary", "--json"]));
+        assert_eq!((&got["encoding"], &got["value"]), (&"base64".into(), &"/wAB".into()));
+        let part = json(&store.ok(&["get", "binary", "--json", "--offset", "2"]));
+        assert_eq!((&part["encoding"], &part["value"]), (&"utf-8".into(), &"\u{1}".into()));
+        assert_eq!(part["length"], 3, "of the whole value");
+        store.refused(&["get", "none", "--json"], 1, &["no such key"]);
+        assert_eq!(store.run(&["get", "key", "--json", "-o", "x"]).status.code(), Some(2));
+    });
+}
+
+#[test]
+fn common_spellings_work() {
+    let store = Store::start("tcp", "64MiB");
+    let kv = |arguments: &[&str]| {
+        let output = run(&[&["kv"], arguments].concat());
+        assert_eq!(output.status.code(), Some(0), "{arguments:?}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let url = format!("http://{}", store.server.links);
+    kv(&["--server", &url, "set", "k", "v"]);
+    assert_eq!(kv(&["--server", &url, "--deadline", "5s", "get", "k"]), "v");
+    kv(&["--server", &url, "--deadline", "5000ms", "del", "k"]);
+    assert_eq!(store.ok(&["ls"]), "");
+    let secure = run(&["kv", "--server", "https://localhost", "get", "k"]);
+    assert_eq!(secure.status.code(), Some(2));
 }
 
 #[test]
@@ -387,6 +447,44 @@ fn bench_verifies_values_and_prints_rates() {
             assert!(report["why"].as_str().is_some_and(|why| !why.is_empty()), "{report}");
         }
     });
+}
+
+/// A store that stops for a second delays the requests that are due then, and those behind them.
+#[test]
+fn a_stall_of_the_store_is_in_the_latency_of_a_fixed_rate() {
+    let store = Store::start("tcp", "64MiB");
+    let load = ["bench", "--rate", "100", "--duration", "5s", "--read-ratio", "1", "--keys", "10"];
+    let mut bench = store.command(&[&load[..], &["--json"]].concat());
+    let bench = bench.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
+    let hits = || Scrape::read(&store.server.get("/metrics")).value("wirelane_store_hits_total");
+    until("it is at it", || hits() > 10.0);
+    let stop = Duration::from_secs(1);
+    store.server.signal("-STOP");
+    std::thread::sleep(stop);
+    store.server.signal("-CONT");
+    let output = bench.wait_with_output().expect("it ends");
+    let report = json(&stdout(&output));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!((&report["ops"], &report["errors"]), (&500.into(), &0.into()), "all that were due");
+    assert_eq!(report["intended_ops_per_s"], 100.0);
+    // 50 requests were due in the first half of the stop, and waited for the second. They are a tenth of all.
+    let p99 = report["latency_us"]["p99"].as_f64().expect("a number");
+    assert!(p99 >= stop.as_secs_f64() * 1e6 / 2.0, "{report}");
+}
+
+#[test]
+fn a_fixed_rate_is_kept_by_all_clients_together() {
+    let store = Store::start("shm", "64MiB");
+    let load = ["bench", "--rate", "2000", "--ops", "1000", "--clients", "3", "--depth", "4"];
+    let report = json(&store.ok(&[&load[..], &["--warmup", "0.1", "--json"]].concat()));
+    assert_eq!((&report["ops"], &report["errors"]), (&1000.into(), &0.into()));
+    // The last of them is due after 999 intervals.
+    assert!(report["seconds"].as_f64().is_some_and(|seconds| seconds >= 0.49), "{report}");
+    let text = store.ok(&["bench", "--rate", "500", "--ops", "50"]);
+    assert!(text.contains("ops/s of 500 intended"), "{text}");
+    assert!(text.contains("latency from the intended start"), "{text}");
+    let free = json(&store.ok(&["bench", "--ops", "50", "--json"]));
+    assert!(free["intended_ops_per_s"].is_null(), "{free}");
 }
 
 #[test]

@@ -155,10 +155,24 @@ fn a_second_signal_ends_immediately_and_reports_what_was_open() {
     let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
     server.signal("-INT");
     until("it drains", || server.get("/readyz").starts_with("not ready:"));
-    server.signal("-INT");
+    server.signal("-TERM");
     let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
     assert!(said.join("\n").contains("a second signal, with 1 links"), "{said:?}");
     assert_eq!(server.exit_code(), Some(3));
+}
+
+/// As `timeout` does, which signals the process and its group.
+#[test]
+fn a_signal_that_is_sent_twice_is_one_request_to_stop() {
+    let mut server = Server::start(&["--memory", "64MiB", "--drain", "0.2"]);
+    let mut link = library(&server);
+    let _staged = link.create(b"long", 5, &PutOptions::default()).expect("it is begun");
+    let pid = server.child.id().to_string();
+    let kill = Command::new("kill").args(["-TERM", &pid, &pid, &pid]).status();
+    assert!(kill.expect("kill runs").success());
+    let said: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
+    assert!(!said.join("\n").contains("second signal"), "{said:?}");
+    assert_eq!(server.exit_code(), Some(0));
 }
 
 #[test]

@@ -191,8 +191,11 @@ fn callers_with_the_key_are_accepted_and_others_are_counted_by_reason() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let text = stdout(&output);
     assert!(text.contains("identity   cluster; control connection encrypted"), "{text}");
-    refused(&connect(&server, &["--config", &wrong]), &["(wrong_key)", "the same key"]);
-    refused(&connect(&server, &[]), &["(unauthenticated)", "authentication required"]);
+    refused(
+        &connect(&server, &["--config", &wrong]),
+        &["(wrong_key)", "a key_file must be the server's"],
+    );
+    refused(&connect(&server, &[]), &["(unauthenticated)", "settings with its key_file"]);
     let listener = &server.status()["listener"];
     assert_eq!(listener["accepted"], 1);
     assert_eq!(

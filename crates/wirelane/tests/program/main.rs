@@ -115,6 +115,21 @@ fn invalid_usage_is_exit_code_2_and_help_lists_the_codes() {
 }
 
 #[test]
+fn errors_about_arguments_contain_no_control_characters() {
+    let typed = "a\u{1b}]0;title\u{7}\u{1b}[31m\u{202e}b:x";
+    let plain = run(&["kv", "--server", typed, "get", "k"]);
+    assert_eq!(plain.status.code(), Some(2));
+    // A terminal, on which clap's errors have colours.
+    let words = format!("{} kv --server '{typed}' get k", env!("CARGO_BIN_EXE_wirelane"));
+    let mut script = Command::new("script");
+    let shown = script.args(["-qec", &words, "/dev/null"]).stdin(Stdio::null()).output();
+    for text in [stderr(&plain), stdout(&shown.expect("script runs"))] {
+        assert!(text.contains("invalid value") && text.contains(r"\u202e"), "{text:?}");
+        assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+    }
+}
+
+#[test]
 fn a_closed_pipe_is_no_failure() {
     let mut child =
         wirelane(&["config", "schema"]).stdout(Stdio::piped()).spawn().expect("the program runs");
@@ -242,6 +257,72 @@ mod config {
         assert_eq!(output.status.code(), Some(3));
         assert!(stderr(&output).contains("/nowhere/settings.yaml"));
         assert_eq!(run(&["config", "check", "/"]).status.code(), Some(3));
+    }
+
+    /// A pipe with a name and no writer, which every command that reads a file must refuse.
+    #[test]
+    fn a_pipe_without_a_writer_is_refused_by_every_command() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let pipe = folder.path().join("pipe");
+        let made = Command::new("mkfifo").args(["-m", "600"]).arg(&pipe).status();
+        assert!(made.expect("mkfifo runs").success());
+        let pipe = pipe.to_str().expect("a plain path");
+        let local = ["--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"];
+        let certificates = ["--tls-cert", pipe, "--tls-key", pipe];
+        let commands: Vec<Vec<&str>> = vec![
+            vec!["config", "check", pipe],
+            vec!["config", "show", "--config", pipe],
+            vec!["token", "check", pipe],
+            vec!["kv", "--token-file", pipe, "get", "k"],
+            vec!["kv", "restore", pipe, "/nowhere"],
+            vec!["kv", "put", "k", "-f", pipe],
+            [&["serve"], &local[..], &["--token-file", pipe]].concat(),
+            [&["serve"], &local[..], &certificates].concat(),
+            vec!["hosts", "check", "--hostfile", pipe],
+            vec!["bench", "report", pipe, "--output", "/dev/null"],
+            vec!["bench", "nccl", "--read", pipe],
+            vec!["exporter", "--listen", "127.0.0.1:0", "--web-config", pipe],
+            vec!["doctor", "--root", pipe],
+            vec!["doctor", "--since", pipe],
+        ];
+        let children: Vec<_> = commands
+            .iter()
+            .map(|command| {
+                let mut child = wirelane(command);
+                child.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+                child.spawn().expect("the program runs")
+            })
+            .collect();
+        for (command, child) in commands.iter().zip(children) {
+            let output = child.wait_with_output().expect("it ends");
+            let text = stderr(&output);
+            assert_eq!(output.status.code(), Some(3), "{command:?}: {text}");
+            assert!(
+                text.contains(pipe) && text.trim_end().lines().count() == 1,
+                "{command:?}: {text}"
+            );
+        }
+        let web = run(&["config", "check", "--web", pipe]);
+        assert!(stderr(&web).contains("pipe without a writer"), "{}", stderr(&web));
+    }
+
+    #[test]
+    fn pipes_of_a_shell_are_read() {
+        let shell = |script: &str| {
+            let words = ["-c", script, env!("CARGO_BIN_EXE_wirelane")];
+            Command::new("bash").args(words).output().expect("bash runs")
+        };
+        for script in [
+            "\"$0\" config check <(sleep 0.1; echo 'log_level: info')",
+            "echo 'log_level: info' | \"$0\" config check /dev/stdin",
+            "\"$0\" config check /dev/stdin <<<'log_level: info'",
+        ] {
+            let output = shell(script);
+            assert!(stderr(&output).contains("OK (1 setting)"), "{script}: {}", stderr(&output));
+        }
+        let token = shell("\"$0\" token check <(\"$0\" token new ann)");
+        assert_eq!(token.status.code(), Some(0), "{}", stderr(&token));
+        assert_eq!(run(&["config", "check", "/dev/null"]).status.code(), Some(0));
     }
 
     #[test]

@@ -85,6 +85,21 @@ fn lanes_are_measured_over_libfabric() {
     assert_eq!(point["transport"], "ofi", "{point}");
 }
 
+#[test]
+fn a_server_without_libfabric_is_named_with_the_option_that_enables_it() {
+    let server = Server::start(&["--memory", "16MiB"]);
+    for command in [
+        &["kv", "--server", &server.links, "--transport", "ofi", "get", "k"][..],
+        &["connect", &server.links, "--transport", "ofi", "--no-measure"],
+    ] {
+        let output = run(command);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains("ofi: not enabled at the peer"), "{text}");
+        assert!(text.contains("`wirelane serve --transport ofi`"), "{text}");
+    }
+}
+
 /// A missing libfabric is one line, and everything else works.
 #[test]
 fn without_libfabric_the_rest_works_and_the_reason_is_one_line() {
@@ -111,6 +126,8 @@ fn without_libfabric_the_rest_works_and_the_reason_is_one_line() {
     let server = Server::of(command);
     let said = server.greeting.iter().find(|line| line.starts_with("ofi   off: "));
     assert!(said.is_some_and(|line| line.contains("/nowhere/libfabric.so.1")), "{said:?}");
+    let example = server.greeting.iter().find(|line| line.starts_with("try "));
+    assert!(example.is_some_and(|line| line.contains(" --transport ofi put ")), "{example:?}");
     refused(&["connect", &server.links, "--transport", "ofi"]);
     let transports = server.status()["transports"].clone();
     let why = offer(&transports)["why"].as_str().expect("a reason");

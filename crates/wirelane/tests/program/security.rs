@@ -124,8 +124,48 @@ fn a_token_file_allows_a_public_address() {
     let local = format!("127.0.0.1:{port}");
     let root = tokens.file("root");
     done(&run(&["kv", "--server", &local, "--token-file", &root, "put", "a", "b"]));
-    refused(&run(&["kv", "--server", &local, "get", "a"]), &["(unauthenticated)"]);
+    let without = run(&["kv", "--server", &local, "get", "a"]);
+    refused(&without, &["(unauthenticated)", "pass --token-file FILE"]);
     assert!(server.greeting.iter().any(|line| line.contains("clients need a token")));
+}
+
+/// The command that `serve` prints works as it is printed.
+#[test]
+fn the_command_of_the_greeting_works() {
+    let example = |server: &Server| {
+        let line = server.greeting.iter().find_map(|line| line.strip_prefix("try   wirelane "));
+        let script = format!("\"$0\" {}", line.expect("an example"));
+        let shell = ["-c", &script, env!("CARGO_BIN_EXE_wirelane")];
+        let output = Command::new("sh").args(shell).output().expect("sh runs");
+        assert_eq!(output.status.code(), Some(0), "{script}: {}", stderr(&output));
+        line.expect("an example").to_owned()
+    };
+    let tokens = team();
+    assert!(example(&tokens.serve(&[])).ends_with("put hello world"));
+    let limited = Tokens::new(&[&["reader", "--read-only"], &["root"]]);
+    assert!(example(&limited.serve(&[])).ends_with(" ls"));
+    let spaces = tokens.file("with spaces");
+    std::fs::copy(tokens.file("server"), &spaces).expect("a copy");
+    example(&Server::start_on("0.0.0.0:0", &["--memory", "64MiB", "--token-file", &spaces]));
+    let key = tokens.file("cluster.key");
+    tokens.write("cluster.key", &"a1".repeat(32));
+    let settings = tokens.file("settings.yaml");
+    let security = format!("security:\n  rdma:\n    key_file: {key}\n");
+    std::fs::write(&settings, security).expect("a file");
+    let everywhere = ["--memory", "64MiB", "--config", &settings];
+    assert!(example(&Server::start_on("0.0.0.0:0", &everywhere)).contains("--config "));
+}
+
+#[test]
+fn a_token_is_refused_by_a_server_without_authentication() {
+    let tokens = team();
+    let server = Server::start(&["--memory", "64MiB"]);
+    let words = ["(no_authentication)", "omit --token-file", "WIRELANE_TOKEN_FILE"];
+    refused(&tokens.kv(&server, "root", &["get", "a"]), &words);
+    let connect = ["connect", &server.links, "--no-measure", "--token-file", &tokens.file("root")];
+    refused(&run(&connect), &words);
+    let counted = "wirelane_listener_rejected_total{reason=\"no_authentication\"} 2";
+    assert!(server.get("/metrics").contains(counted));
 }
 
 #[test]
@@ -159,7 +199,8 @@ fn a_wrong_token_is_refused_and_counted_and_others_are_not_affected() {
     let server = tokens.serve(&[]);
     let unknown_callers = Tokens::new(&[&["root"]]);
     let words = ["put", "a", "b"];
-    refused(&unknown_callers.kv(&server, "root", &words), &["(wrong_key)"]);
+    let fix = "the line of --token-file must be in the server's token file";
+    refused(&unknown_callers.kv(&server, "root", &words), &["(wrong_key)", fix]);
     done(&tokens.kv(&server, "root", &words));
     runtime().block_on(async {
         let mut client = client(&server).await;

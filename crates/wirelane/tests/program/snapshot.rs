@@ -45,6 +45,22 @@ fn a_snapshot_of_a_snapshot_is_the_same() {
 }
 
 #[test]
+fn an_existing_file_is_replaced_only_on_request() {
+    let tree = concat!(env!("CARGO_MANIFEST_DIR"), "/../node/tests/trees/ndr8.json");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("before.json");
+    let path = file.to_str().expect("a plain path");
+    std::fs::write(&file, "evidence").expect("a file");
+    let output = run(&["snapshot", path, "--root", tree]);
+    assert_eq!(output.status.code(), Some(3));
+    let text = stderr(&output);
+    assert!(text.contains("before.json") && text.contains("--force"), "{text}");
+    assert_eq!(std::fs::read_to_string(&file).expect("text"), "evidence");
+    assert_eq!(run(&["snapshot", path, "--force", "--root", tree]).status.code(), Some(0));
+    assert!(json(&std::fs::read_to_string(&file).expect("text"))["files"].is_object());
+}
+
+#[test]
 fn unwritable_and_unreadable_files_are_reported() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_str().expect("a plain path");

@@ -435,6 +435,22 @@ fn a_peer_that_is_not_wirelane_is_reported() {
 }
 
 #[test]
+fn text_of_a_snapshot_cannot_change_the_direction() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("snapshot.json");
+    let snapshot = std::fs::read_to_string(tree("ndr8")).expect("a snapshot");
+    std::fs::write(&file, snapshot.replace(r#""ndr8\n""#, r#""a\u202eb\u0085c\n""#))
+        .expect("a file");
+    let root = file.to_str().expect("a plain path");
+    let once = ["top", "--once", "--interval", "100ms", "--root", root];
+    let text = stdout(&run(&once));
+    assert!(text.starts_with("ab") && !text.contains(['\u{202e}', '\u{85}']), "{text:?}");
+    let text = stdout(&run(&[&once[..], &["--json"]].concat()));
+    assert!(!text.contains(['\u{202e}', '\u{85}']), "{text:?}");
+    assert_eq!(json(&text)["host"], "a\u{202e}b\u{85}c");
+}
+
+#[test]
 fn a_named_store_that_does_not_answer_is_reported() {
     let watch = ["top", "--json", "--interval", "200ms", "--root", &tree("rxe")];
     let watch = [&watch[..], &["--store", "127.0.0.1:1"]].concat();

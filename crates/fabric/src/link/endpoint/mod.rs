@@ -196,8 +196,7 @@ impl Endpoint {
         let gids = &settings.verbs.allowed_gids;
         let plans = plan(&ours, &theirs, settings.max_rails, gids, session.is_encrypted());
         let plans = plans.map_err(|why| {
-            let fix = "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it";
-            Error::new(ErrorKind::Unsupported, call(), why, fix)
+            Error::new(ErrorKind::Unsupported, call(), why, fix_without_rails(&ours, &theirs))
         })?;
         let mut link = inner.link(session, ours, theirs, plans, true)?;
         let left = limit.saturating_sub(started.elapsed());
@@ -249,6 +248,20 @@ impl Endpoint {
     /// The reports of all open links, for metrics.
     pub fn reports(&self) -> Vec<Arc<Report>> {
         lock(&self.inner.links).iter().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// What to try if no transport can be used.
+fn fix_without_rails(ours: &Hello, theirs: &Hello) -> String {
+    let is_missing = |transport: &&Transport| !theirs.transports.contains(transport);
+    match ours.transports.iter().find(is_missing) {
+        Some(transport) if ours.transports.iter().all(|ours| is_missing(&ours)) => {
+            let name = transport.name();
+            format!("enable {name} at the peer too, as `wirelane serve --transport {name}` does")
+        }
+        _ => {
+            "see `wirelane devices` at both ends, or prefer RDMA instead of requiring it".to_owned()
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 use crate::session::answer::Answer;
 use crate::session::key::Secret;
 use crate::session::preface::Versions;
-use crate::session::{MAX_MESSAGE, Refusal, Ticket};
+use crate::session::{Keyring, MAX_MESSAGE, Refusal, Ticket};
 
 fn other_key() -> Credentials {
     Credentials::Key(Key::from_hex("cluster", &"0e".repeat(32)).unwrap())
@@ -21,7 +21,8 @@ fn a_caller_without_a_key_is_refused_with_a_fix() {
     assert_eq!(error.kind(), ErrorKind::Denied);
     let text = error.to_string();
     assert!(text.contains(&listener.address().to_string()), "{text}");
-    assert!(text.contains("unauthenticated") && text.contains("configure the key"), "{text}");
+    assert!(text.contains("unauthenticated") && text.contains("connect with a key"), "{text}");
+    assert_eq!(error.refusal(), Some("unauthenticated"));
     assert_eq!(refusals(&listener), [("unauthenticated", 1)]);
     assert_eq!(listener.counts().accepted(), 0);
 }

@@ -26,7 +26,7 @@ use clap::{Args, Subcommand};
 use measure::Transports;
 
 use crate::links::endpoint::{self, AuthMethod};
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, exit};
 use crate::settings::Global;
 use crate::settings::Settings;
 
@@ -99,10 +99,11 @@ fn transports(global: &Global, settings: &Settings) -> Result<Transports, Failur
 /// An invalid plan is a usage error; everything else is a failure to measure.
 impl From<measure::Error> for Failure {
     fn from(error: measure::Error) -> Self {
+        let text = exit::with_options(error.to_string(), &error);
         match error.kind {
-            measure::ErrorKind::Misuse => Failure::usage(error.to_string()),
+            measure::ErrorKind::Misuse => Failure::usage(text),
             measure::ErrorKind::Refused | measure::ErrorKind::Gone => {
-                Failure::failed(error.to_string())
+                Failure::failed(text)
             }
         }
     }

@@ -1,12 +1,13 @@
 //! What a run leaves behind: the page of `--report` and the saved document in the history; and `wirelane bench report`,
 //! which writes a page of saved documents.
 
-use std::fs::{File, Permissions};
+use std::fs::Permissions;
 use std::io::{self, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use ::report::{Document, trend};
+use access::files::InputFile;
 use clap::Args;
 
 use super::history::SavedRuns;
@@ -123,7 +124,7 @@ pub(super) fn read(path: &Path) -> Result<Document, Failure> {
 /// A file's text; an error if it is larger than any document.
 pub(super) fn read_limited(path: &Path) -> io::Result<String> {
     let mut text = String::new();
-    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    InputFile::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
     match text.len() as u64 > MAX_BYTES {
         true => Err(io::Error::other("larger than 16 MiB: not a result of `wirelane bench`")),
         false => Ok(text),

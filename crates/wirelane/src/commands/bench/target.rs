@@ -235,7 +235,9 @@ impl Target {
             ErrorKind::Gone => Failure::failed(format!(
                 "{error} — is `wirelane bench serve` running there? Does a firewall block it?"
             )),
-            ErrorKind::Misuse | ErrorKind::Refused => Failure::failed(error.to_string()),
+            ErrorKind::Misuse | ErrorKind::Refused => {
+                Failure::failed(exit::with_options(error.to_string(), &error))
+            }
         })
     }
 }

@@ -4,6 +4,8 @@ use std::io::IsTerminal;
 
 use doctor::Severity;
 
+use crate::output::wants_colours;
+
 /// Whether text is coloured.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Colours {
@@ -13,9 +15,7 @@ pub(crate) struct Colours {
 impl Colours {
     /// For stdout: if it is a terminal, and not disabled by `NO_COLOR` or `TERM=dumb`.
     pub(crate) fn for_stdout() -> Self {
-        let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
-        let dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        Colours { enabled: std::io::stdout().is_terminal() && !set("NO_COLOR") && !dumb }
+        Colours { enabled: std::io::stdout().is_terminal() && wants_colours() }
     }
 
     /// The label of a finding.

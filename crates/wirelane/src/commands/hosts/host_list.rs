@@ -1,9 +1,9 @@
 //! The list of hosts: from the command line, a file, or a scheduler.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use access::files::InputFile;
 use clap::Args;
 use jobs::inventory::{HostSource, Inventory, environment};
 
@@ -57,7 +57,7 @@ fn read(path: &Path, origin: &str) -> Result<Inventory, Failure> {
     let name = path.display();
     let failed = |error: std::io::Error| Failure::failed(format!("{origin} {name}: {error}"));
     let mut text = String::new();
-    let file = File::open(path).map_err(failed)?;
+    let file = InputFile::open(path).map_err(failed)?;
     file.take(MAX_BYTES + 1).read_to_string(&mut text).map_err(failed)?;
     if text.len() as u64 > MAX_BYTES {
         return Err(Failure::usage(format!("{origin} {name}: larger than 4 MiB")));

@@ -11,7 +11,7 @@ use fabric::session::Credentials;
 use kv_client::{Client, CredentialSource, ErrorKind, Settings as ClientSettings};
 
 use super::key::Key;
-use super::server::{Server, ServerUrl};
+use super::server::Server;
 use crate::arguments::credentials::CredentialArgs;
 use crate::arguments::size::{Size, seconds};
 use crate::arguments::transport::TransportArg;
@@ -33,7 +33,7 @@ pub(super) struct StoreArgs {
 
     /// Old name of --server
     #[arg(long, global = true, value_name = "URL", hide = true)]
-    server_addr: Option<ServerUrl>,
+    server_addr: Option<Server>,
 
     /// Use the best transport that both ends have, or only this one
     #[arg(long, global = true, value_name = "KIND", default_value = "auto")]
@@ -82,7 +82,7 @@ impl StoreArgs {
             endpoint::settings(global, &settings, self.credentials.auth_method(global)?)?;
         self.transport.restrict(None, &mut links)?;
         let servers = match &self.server_addr {
-            Some(url) => vec![url.0.clone()],
+            Some(server) => vec![server.clone()],
             None => self.server.clone(),
         };
         let buffer = self.buffer.map(|size| size.0);

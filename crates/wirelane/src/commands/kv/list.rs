@@ -81,15 +81,11 @@ fn pages(
 
 impl ListArgs {
     fn print_page(&self, page: Vec<(Key, Metadata)>) -> Result<bool, Failure> {
-        let text = match self.json {
-            false => self.text(&page),
-            true => {
-                let line =
-                    |(key, metadata)| format!("{}\n", serde_json::json!(Row::new(key, &metadata)));
-                page.into_iter().map(line).collect()
-            }
-        };
-        output::part(&text)
+        if !self.json {
+            return output::part(&self.text(&page));
+        }
+        let line = |(key, metadata)| format!("{}\n", serde_json::json!(Row::new(key, &metadata)));
+        output::json_text(&page.into_iter().map(line).collect::<String>())
     }
 
     fn text(&self, keys: &[(Key, Metadata)]) -> String {

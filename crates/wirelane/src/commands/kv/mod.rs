@@ -38,10 +38,12 @@ pub(crate) struct KvArgs {
 #[derive(Debug, Subcommand)]
 enum KvCommand {
     /// Store a value from the command line, a file or stdin
+    #[command(visible_alias = "set")]
     Put(put::PutArgs),
     /// Print a value, or save it to a file
     Get(get::GetArgs),
     /// Delete keys
+    #[command(visible_alias = "del")]
     Delete(delete::DeleteArgs),
     /// Exit with 0 if a key exists, with 1 if not
     Exists(exists::ExistsArgs),

@@ -1,4 +1,4 @@
-//! The address of a store: HOST:PORT, or a URL as in older scripts.
+//! The address of a store: HOST:PORT, or a URL.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,13 @@ impl FromStr for Server {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        text.parse().map(Server)
+        let rest = text.strip_prefix("http://").unwrap_or(text);
+        if rest.contains("://") {
+            return Err(
+                "write HOST:PORT, or http://HOST:PORT: other schemes are not supported".to_owned()
+            );
+        }
+        rest.strip_suffix('/').unwrap_or(rest).parse().map(Server)
     }
 }
 
@@ -23,31 +29,13 @@ impl fmt::Display for Server {
     }
 }
 
-/// The address as a URL.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ServerUrl(pub(super) Server);
-
-impl FromStr for ServerUrl {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let rest = text.strip_prefix("http://").unwrap_or(text);
-        if rest.contains("://") {
-            return Err(
-                "write http://HOST:PORT, or HOST:PORT: other schemes are not supported".to_owned()
-            );
-        }
-        rest.strip_suffix('/').unwrap_or(rest).parse().map(ServerUrl)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn urls_and_addresses_are_the_same_server() {
-        let url = |text: &str| text.parse::<ServerUrl>().ok().map(|url| url.0.to_string());
+        let url = |text: &str| text.parse::<Server>().ok().map(|server| server.to_string());
         assert_eq!(url("http://node7:50051").as_deref(), Some("node7:50051"));
         assert_eq!(url("http://127.0.0.1:7/").as_deref(), Some("127.0.0.1:7"));
         assert_eq!(url("node7").as_deref(), Some("node7:50051"));

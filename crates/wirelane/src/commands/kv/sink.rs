@@ -1,7 +1,7 @@
 //! The destination of a value: stdout, or a file that is replaced atomically.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -13,20 +13,22 @@ use crate::output::Failure;
 
 /// Writes bytes.
 pub(super) enum Sink {
-    Stdout,
+    Stdout {
+        /// Whether the last line is complete.
+        ends_line: bool,
+    },
     /// A temporary file in the same directory, renamed at the end.
-    NewFile {
-        file: NamedTempFile,
-        path: PathBuf,
-    },
+    NewFile { file: NamedTempFile, path: PathBuf },
     /// A device or a pipe, which cannot be replaced.
-    Special {
-        file: File,
-        path: PathBuf,
-    },
+    Special { file: File, path: PathBuf },
 }
 
 impl Sink {
+    /// Stdout.
+    pub(super) fn stdout() -> Self {
+        Sink::Stdout { ends_line: true }
+    }
+
     /// A file of this name.
     pub(super) fn create(path: &Path) -> Result<Self, Failure> {
         let failed = |error: io::Error| write_failed(path, &error);
@@ -72,7 +74,10 @@ impl Sink {
 
     pub(super) fn write(&mut self, bytes: &[u8]) -> Result<bool, Failure> {
         let (written, path) = match self {
-            Sink::Stdout => return output::bytes(bytes),
+            Sink::Stdout { ends_line } => {
+                *ends_line = bytes.last().map_or(*ends_line, |last| *last == b'\n');
+                return output::bytes(bytes);
+            }
             Sink::NewFile { file, path } => (file.write_all(bytes), path),
             Sink::Special { file, path } => (file.write_all(bytes), path),
         };
@@ -80,10 +85,13 @@ impl Sink {
         Ok(true)
     }
 
-    /// Completes the file.
+    /// Completes the file. On a terminal the last line is completed too, so that the prompt is on its own line.
     pub(super) fn finish(self) -> Result<(), Failure> {
         match self {
-            Sink::Stdout | Sink::Special { .. } => Ok(()),
+            Sink::Stdout { ends_line: false } if io::stdout().is_terminal() => {
+                output::bytes(b"\n").map(drop)
+            }
+            Sink::Stdout { .. } | Sink::Special { .. } => Ok(()),
             Sink::NewFile { file, path } => match file.persist(&path) {
                 Ok(_) => Ok(()),
                 Err(error) => Err(write_failed(&path, &error.error)),

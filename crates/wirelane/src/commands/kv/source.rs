@@ -6,6 +6,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
+use access::files::InputFile;
 use kv_client::{Client, PutOptions, Stored};
 
 use super::key::Key;
@@ -32,7 +33,8 @@ impl Input {
     /// From a file of any kind.
     pub(super) fn open(path: &Path) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let file = File::open(path).map_err(|error| read_failed(&name, &error))?;
+        let file = InputFile::open(path).and_then(InputFile::into_file);
+        let file = file.map_err(|error| read_failed(&name, &error))?;
         Ok(Input::File { file, name })
     }
 

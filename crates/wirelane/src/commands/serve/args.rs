@@ -158,6 +158,11 @@ impl ServeArgs {
         self.max_clients.unwrap_or(MAX_CLIENTS)
     }
 
+    /// The option of `wirelane kv` that a client needs: libfabric is used only on request.
+    pub(super) fn client_transport(&self) -> &'static str {
+        if self.transport == TransportArg::Ofi { "--transport ofi " } else { "" }
+    }
+
     /// Number of threads that serve links.
     pub(super) fn workers(&self) -> usize {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);

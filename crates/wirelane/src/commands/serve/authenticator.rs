@@ -1,14 +1,16 @@
 //! Authentication of the running server, by token, certificate or key, and rereading the files.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 
 use access::tls::{ClientCertificate, Tls};
-use access::{Access, Identity, Permissions, Refused, Scope};
+use access::{Access, Credential, Identity, Permissions, Refused, Scope};
 use fabric::link;
 use fabric::session::{Credentials, Key};
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
+use jobs::job::shell_word;
 
 use super::security::{Security, SecurityArgs};
 use crate::output::Failure;
@@ -21,6 +23,8 @@ pub(super) struct Authenticator {
     tls: Option<Listeners<Arc<Tls>>>,
     /// The key of the settings' key_file, for links.
     key: Option<Key>,
+    /// What the token in the first line of the token file may do: that of a client with the same file.
+    first_token: Option<Scope>,
 }
 
 /// TLS of each listener.
@@ -41,6 +45,10 @@ impl Authenticator {
             Credentials::None | Credentials::Ticket(_) => None,
         };
         let identities = identities(&security, key.as_ref())?;
+        let is_token = |first: &&Identity| {
+            security.tokens.is_some() && matches!(first.credential, Credential::Key(_))
+        };
+        let first_token = identities.first().filter(is_token).map(|first| first.scope.clone());
         let access = Access::new(
             links.keyring.clone(),
             identities,
@@ -54,27 +62,50 @@ impl Authenticator {
         }
         let tls =
             tls.map(|Listeners { grpc, http }| Listeners { grpc: grpc.into(), http: http.into() });
-        Ok(Authenticator { access, security, tls, key })
+        Ok(Authenticator { access, security, tls, key, first_token })
     }
 
     pub(super) fn access(&self) -> &Arc<Access> {
         &self.access
     }
 
-    /// For the banner: what clients need, and the options for `wirelane kv`.
-    pub(super) fn banner(&self) -> (&'static str, &'static str) {
-        let certificate = " --tls-ca FILE --tls-cert FILE --tls-key FILE";
+    /// For the banner: what clients need.
+    pub(super) fn requirement(&self) -> &'static str {
         match (self.security.tokens.is_some(), self.security.anonymous) {
             (true, _) if self.security.accepts_certificates() => {
-                let access = "gRPC on the same port; clients need a token or a certificate";
-                (access, " --token-file FILE")
+                "gRPC on the same port; clients need a token or a certificate"
             }
-            (true, _) => ("gRPC on the same port; clients need a token", " --token-file FILE"),
+            (true, _) => "gRPC on the same port; clients need a token",
             (false, false) if self.security.accepts_certificates() => {
-                ("gRPC on the same port; clients need a certificate", certificate)
+                "gRPC on the same port; clients need a certificate"
             }
-            (false, true) => ("gRPC on the same port; no authentication", ""),
-            (false, false) => ("clients need the key of key_file; no gRPC", ""),
+            (false, true) => "gRPC on the same port; no authentication",
+            (false, false) => "clients need the key of key_file; no gRPC",
+        }
+    }
+
+    /// For the banner: the rest of a command of `wirelane kv` that works on this machine. Only files that clients alone have are
+    /// names in capitals.
+    pub(super) fn example(&self, config: Option<&Path>) -> String {
+        let put = "put hello world";
+        let word = |file: &Path| {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
+            shell_word(&file.to_string_lossy())
+        };
+        if self.security.anonymous {
+            return put.to_owned();
+        }
+        if let (Some(file), Some(first)) = (&self.security.tokens, &self.first_token) {
+            let command = if first.is_everything() { put } else { "ls" };
+            return format!("--token-file {} {command}", word(file));
+        }
+        match config {
+            _ if self.security.accepts_certificates() => {
+                format!("--tls-ca CA --tls-cert CERTIFICATE --tls-key KEY {put}")
+            }
+            _ if self.security.tokens.is_some() => format!("--token-file FILE {put}"),
+            Some(file) => format!("--config {} {put}", word(file)),
+            None => put.to_owned(),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The lines printed at start: at most eight, and one more if libfabric is requested. The last, about RDMA, follows when
 //! the devices have answered.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use kv_server::Engine;
 use kv_store::WhenFull;
@@ -18,8 +18,8 @@ pub(super) struct Banner {
     pub(super) pool: String,
     pub(super) transports: String,
     pub(super) access: &'static str,
-    /// The options that a client needs beside the server.
-    pub(super) client_options: &'static str,
+    /// A command of a client, after its server.
+    pub(super) example: String,
     /// http or https.
     pub(super) scheme: &'static str,
 }
@@ -31,6 +31,7 @@ impl Banner {
         prefault: bool,
         authenticator: &Authenticator,
         offered_transports: &OfferedTransports,
+        example: String,
     ) -> Self {
         let pool = engine.pool();
         let pages = size::format(pool.page_size());
@@ -49,7 +50,6 @@ impl Banner {
             WhenFull::Evict => "evicts values not read recently when full",
             WhenFull::Refuse => "refuses new values when full",
         };
-        let (access, client_options) = authenticator.banner();
         let scheme = if authenticator.http_tls().is_some() { "https" } else { "http" };
         let pool =
             format!("{} in pages of {pages}, {allocation}; {full}", size::format(pool.len()));
@@ -57,8 +57,8 @@ impl Banner {
             durability,
             pool,
             transports: offered_transports.line(),
-            access,
-            client_options,
+            access: authenticator.requirement(),
+            example,
             scheme,
         }
     }
@@ -71,11 +71,16 @@ impl Banner {
         metrics: Option<SocketAddr>,
         open: bool,
     ) {
-        let Banner { durability, pool, transports, access, client_options, scheme } = self;
+        let Banner { durability, pool, transports, access, example, scheme } = self;
         let later = if open { "" } else { "; not open yet: an RDMA device does not answer" };
-        let peer = match links.ip().is_unspecified() {
-            true => format!("HOST:{}", links.port()),
-            false => links.to_string(),
+        let peer: SocketAddr = match links {
+            SocketAddr::V4(any) if any.ip().is_unspecified() => {
+                (Ipv4Addr::LOCALHOST, any.port()).into()
+            }
+            SocketAddr::V6(any) if any.ip().is_unspecified() => {
+                (Ipv6Addr::LOCALHOST, any.port()).into()
+            }
+            named => named,
         };
         output::note(&format!("wirelane {VERSION}: {durability}"));
         output::note(&format!("pool  {pool}"));
@@ -85,7 +90,7 @@ impl Banner {
             "HTTP  {scheme}://{http}  /metrics  /healthz  /readyz  /api/v1/transport/status{}",
             metrics.map_or(String::new(), |address| format!(";  open: http://{address}/metrics"))
         ));
-        output::note(&format!("try   wirelane kv --server {peer}{client_options} put hello world"));
+        output::note(&format!("try   wirelane kv --server {peer} {example}"));
         output::note("stop  Ctrl-C");
     }
 }

@@ -49,6 +49,7 @@ impl Server {
             args.prefault,
             &authenticator,
             &offered_transports,
+            args.client_transport().to_owned() + &authenticator.example(global.config.as_deref()),
         );
         let grpc = grpc(&engine, &offered_transports).with_tls(authenticator.grpc_tls());
         let status = Arc::new(Status::new(Parts {

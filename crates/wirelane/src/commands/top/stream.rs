@@ -55,12 +55,11 @@ fn print(
     let mut summary = IntervalSummary::between(before, sample);
     summary.retain(|device| args.selects(device));
     if !args.json {
-        return output::bytes(table(&summary).as_bytes());
+        return output::part(&table(&summary));
     }
-    let mut line = serde_json::to_vec(&summary)
+    let line = serde_json::to_string(&summary)
         .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
-    line.push(b'\n');
-    output::bytes(&line)
+    output::json_text(&format!("{line}\n"))
 }
 
 fn table(summary: &IntervalSummary) -> String {

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
+use access::files::InputFile;
 use clap::Args;
 use doctor::CheckInput;
 use doctor::evaluation::nccl::{Transferred, evaluate, took_part};
@@ -125,7 +126,7 @@ fn load(file: &Path) -> std::io::Result<String> {
     let mut bytes = Vec::new();
     match file == Path::new("-") {
         true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?,
-        false => std::fs::File::open(file)?.take(limit).read_to_end(&mut bytes)?,
+        false => InputFile::open(file)?.take(limit).read_to_end(&mut bytes)?,
     };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }

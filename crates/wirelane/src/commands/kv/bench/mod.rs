@@ -1,8 +1,8 @@
-//! `wirelane kv bench`: stores keys, requests them as fast as possible, verifies every value, and reports rate and
-//! latency.
+//! `wirelane kv bench`: stores keys, requests them as fast as possible or at a fixed rate, verifies every value, and reports
+//! rate and latency.
 //!
-//! Each client is a thread with its own connection (`runner.rs`, hot); `workload.rs` chooses the next request,
-//! `pattern.rs` verifies values.
+//! Each client is a thread with its own connection (`runner.rs`, hot); `workload.rs` chooses the next request, `schedule.rs`
+//! its time, `pattern.rs` verifies values.
 
 mod cpu;
 mod load;
@@ -10,6 +10,7 @@ mod pattern;
 mod plan;
 mod report;
 mod runner;
+mod schedule;
 mod tally;
 mod workload;
 

@@ -17,9 +17,14 @@ pub(crate) struct BenchArgs {
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     ops: u64,
 
-    /// Run for this time, instead of a number of requests
+    /// Run for this time, instead of a number of requests; with --rate, until all requests due in it are answered
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     duration: Option<Duration>,
+
+    /// Requests per second of all clients, at fixed times; latency then counts from the time at which a request is due, so that
+    /// requests that wait for the store or for --depth are included (default: as fast as replies arrive)
+    #[arg(long, value_name = "N", value_parser = rate)]
+    rate: Option<f64>,
 
     /// Warm-up time, not counted
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
@@ -77,6 +82,8 @@ enum DistArg {
 pub(super) struct KvBenchPlan {
     pub(super) ops: u64,
     pub(super) duration: Option<Duration>,
+    /// Requests per second of all clients; `None`: as fast as possible.
+    pub(super) rate: Option<f64>,
     pub(super) warmup: Option<Duration>,
     pub(super) value_size: usize,
     pub(super) read_ratio: f64,
@@ -95,6 +102,7 @@ impl KvBenchPlan {
         Ok(KvBenchPlan {
             ops: args.ops,
             duration: args.duration,
+            rate: args.rate,
             warmup: args.warmup,
             value_size: args.value_size.0,
             read_ratio: args.read_ratio,
@@ -129,13 +137,24 @@ impl KvBenchPlan {
         self.duration.map_or(self.ops, |time| time.as_millis() as u64)
     }
 
-    /// The number of requests of one client.
+    /// The number of requests of one client, unless the time limits them.
     pub(super) fn share(&self, client: usize) -> u64 {
-        let clients = self.clients as u64;
-        match self.duration {
-            Some(_) => u64::MAX,
-            None => self.ops / clients + u64::from((client as u64) < self.ops % clients),
+        match (self.duration, self.rate) {
+            (None, _) => self.part(self.ops, client),
+            (Some(_), None) => u64::MAX,
+            (Some(time), Some(rate)) => self.part(due_within(time, rate), client),
         }
+    }
+
+    /// The number of requests of one client in the warm-up at this rate.
+    pub(super) fn warmup_share(&self, time: Duration, rate: f64, client: usize) -> u64 {
+        self.part(due_within(time, rate), client)
+    }
+
+    /// The part of one client of so many requests.
+    fn part(&self, ops: u64, client: usize) -> u64 {
+        let clients = self.clients as u64;
+        ops / clients + u64::from((client as u64) < ops % clients)
     }
 
     pub(super) fn op(&self) -> &'static str {
@@ -147,9 +166,53 @@ impl KvBenchPlan {
     }
 }
 
+/// The number of requests that are due within a time from the first.
+fn due_within(time: Duration, rate: f64) -> u64 {
+    (time.as_secs_f64() * rate).ceil() as u64
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|number| (0.01..=1e9).contains(number));
+    number.ok_or_else(|| "write requests per second, from 0.01 to 1000000000".to_owned())
+}
+
 fn ratio(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| (0.0..=1.0).contains(number));
     number.ok_or_else(|| "write a number from 0.0 (only puts) to 1.0 (only gets)".to_owned())
 }
 
 const MAX_BUFFER: usize = 4 << 30;
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: BenchArgs,
+    }
+
+    fn plan(words: &[&str]) -> Option<Plan> {
+        let line = Line::try_parse_from([&["bench"], words].concat()).ok()?;
+        Plan::new(&line.args).ok()
+    }
+
+    #[test]
+    fn the_requests_of_all_clients_are_those_of_the_schedule() {
+        let total = |words: &[&str]| {
+            let plan = plan(&[words, &["--clients", "3"]].concat()).unwrap();
+            (0..3).map(|client| plan.share(client)).sum::<u64>()
+        };
+        assert_eq!(total(&["--ops", "100", "--rate", "7"]), 100);
+        assert_eq!(total(&["--duration", "2", "--rate", "50.5"]), 101);
+        assert_eq!(total(&["--duration", "500ms", "--rate", "1"]), 1);
+        let free = plan(&["--duration", "2"]).unwrap();
+        assert_eq!(free.share(0), u64::MAX);
+        for wrong in ["0", "-1", "x", "NaN", "inf"] {
+            assert!(plan(&["--rate", wrong]).is_none(), "{wrong}");
+        }
+    }
+}

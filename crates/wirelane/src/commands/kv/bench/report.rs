@@ -20,6 +20,8 @@ pub(super) struct Report {
     read_ratio: f64,
     ops: u64,
     seconds: f64,
+    /// `null`: as fast as possible. Otherwise latency counts from the time at which a request is due.
+    intended_ops_per_s: Option<f64>,
     ops_per_s: f64,
     /// Of values read and written.
     bytes_per_s: f64,
@@ -64,6 +66,7 @@ impl Report {
             read_ratio: plan.read_ratio,
             ops: tally.ops,
             seconds,
+            intended_ops_per_s: plan.rate,
             ops_per_s,
             bytes_per_s: ops_per_s * plan.value_size as f64,
             latency_us: Latency { p50, p99, p999, max },
@@ -78,14 +81,20 @@ impl Report {
         let Report { transport, why, op, depth, clients, keys, dist, ops, seconds, .. } = self;
         let Latency { p50, p99, p999, max } = &self.latency_us;
         let value_size = size::format(self.value_size);
+        let intended =
+            self.intended_ops_per_s.map_or(String::new(), |rate| format!(" of {rate} intended"));
+        let since = match self.intended_ops_per_s {
+            Some(_) => " from the intended start",
+            None => "",
+        };
         let cpu = self
             .server_cpu_s
             .map_or(String::new(), |spent| format!("; the store used {spent:.2} s of CPU time"));
         format!(
             "{op} of {value_size}, {clients} clients, depth {depth}, {keys} keys {dist}, over {transport} \
              ({why})\n\
-             {:.0} ops/s, {:.3} GB/s ({ops} in {seconds:.2} s)\n\
-             latency  p50 {p50:.1} µs  p99 {p99:.1} µs  p99.9 {p999:.1} µs  max {max:.1} µs\n\
+             {:.0} ops/s{intended}, {:.3} GB/s ({ops} in {seconds:.2} s)\n\
+             latency{since}  p50 {p50:.1} µs  p99 {p99:.1} µs  p99.9 {p999:.1} µs  max {max:.1} µs\n\
              {} values verified, {} errors{cpu}\n",
             self.ops_per_s,
             self.bytes_per_s / 1e9,

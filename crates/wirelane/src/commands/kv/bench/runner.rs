@@ -1,13 +1,15 @@
-//! One client, which sends requests as fast as replies arrive. This is the measured path, so nothing here allocates.
+//! One client, which sends requests as fast as replies arrive, or at the times of a schedule. This is the measured path, so nothing
+//! here allocates.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use kv_client::{CallId, Client, Error, ErrorKind, Pending, PutOptions, Stored, Value};
 
 use super::load::key;
 use super::pattern::ValuePattern;
 use super::plan::KvBenchPlan;
+use super::schedule::Schedule;
 use super::tally::Tally;
 use super::workload::Workload;
 use crate::output::exit::client_error;
@@ -15,6 +17,8 @@ use crate::output::exit::client_error;
 pub(super) struct Runner<'p> {
     client: Client,
     plan: &'p KvBenchPlan,
+    /// Its number among all clients.
+    number: usize,
     share: u64,
     workload: Workload,
     pattern: ValuePattern,
@@ -61,6 +65,7 @@ impl<'p> Runner<'p> {
         Runner {
             client,
             plan,
+            number,
             share: plan.share(number),
             workload: Workload::new(plan.dist, plan.keys, plan.read_ratio, number as u64),
             pattern: ValuePattern::new(plan.value_size),
@@ -77,15 +82,73 @@ impl<'p> Runner<'p> {
     /// Runs the warm-up; only its errors count.
     pub(super) fn warm_up(&mut self) {
         let Some(time) = self.plan.warmup else { return };
-        self.rounds(u64::MAX, Some(Instant::now() + time));
+        match self.plan.rate {
+            Some(rate) => self.follow(rate, self.plan.warmup_share(time, rate, self.number)),
+            None => self.rounds(u64::MAX, Some(Instant::now() + time)),
+        };
         self.tally.reset();
     }
 
     /// Sends its share of requests. Returns the results, and when the last reply arrived.
     pub(super) fn run(mut self) -> (Tally, Instant) {
         let deadline = self.plan.duration.map(|time| Instant::now() + time);
-        let ended = self.rounds(self.share, deadline);
+        let ended = match self.plan.rate {
+            Some(rate) => self.follow(rate, self.share),
+            None => self.rounds(self.share, deadline),
+        };
         (self.tally, ended)
+    }
+
+    /// Sends `count` requests at the times of a schedule that starts now. One that finds no free slot is sent later, and its latency
+    /// counts from when it was due.
+    fn follow(&mut self, rate: f64, count: u64) -> Instant {
+        let mut now = Instant::now();
+        let schedule = Schedule::new(now, rate, self.plan.clients, self.number);
+        let (mut sent, mut ended) = (0, now);
+        while !self.is_lost && (sent < count || !self.in_flight.is_empty()) {
+            let before = sent;
+            while sent < count && self.has_slot() && schedule.due(sent) <= now && !self.is_lost {
+                self.send(schedule.due(sent));
+                sent += 1;
+            }
+            if sent > before
+                && let Err(error) = self.client.flush()
+            {
+                self.lost(&error);
+                break;
+            }
+            let next = (sent < count && self.has_slot()).then(|| schedule.due(sent));
+            if let Err(error) = self.wait(next) {
+                self.lost(&error);
+                break;
+            }
+            now = Instant::now();
+            if !self.completed.is_empty() {
+                ended = now;
+                self.finish_completed(now);
+            }
+        }
+        ended
+    }
+
+    fn has_slot(&self) -> bool {
+        self.in_flight.len() < self.plan.depth
+    }
+
+    /// Waits for replies, and no longer than until the next request is due.
+    fn wait(&mut self, next: Option<Instant>) -> Result<(), Error> {
+        let Some(next) = next else { return self.client.ready(&mut self.completed) };
+        // Timers are late, by less than this.
+        let left = next.saturating_duration_since(Instant::now()).saturating_sub(SPIN_TIME);
+        if !self.in_flight.is_empty() {
+            return self.client.ready_within(left, &mut self.completed);
+        }
+        if left.is_zero() {
+            std::hint::spin_loop();
+        } else {
+            std::thread::sleep(left);
+        }
+        Ok(())
     }
 
     fn rounds(&mut self, mut left: u64, deadline: Option<Instant>) -> Instant {
@@ -208,3 +271,6 @@ fn damaged(key: u32, value: &[u8]) -> String {
 fn key_name(number: u32) -> String {
     String::from_utf8_lossy(&key(number)).into_owned()
 }
+
+/// How long before a request is due its client stops sleeping.
+const SPIN_TIME: Duration = Duration::from_micros(200);
