@@ -306,14 +306,14 @@ impl Client {
         self.release_dropped();
         self.flush()?;
         self.poll_briefly();
-        if !self.answers.any_ready() {
+        if !self.calls.any_ready() {
             if !self.core.is_connected() {
                 self.core.reconnect(self.deadline().at())?;
             }
-            let Client { core, answers, .. } = self;
-            core.wait(limit, |call_id, outcome| answers.complete(call_id, outcome));
+            let Client { core, calls, .. } = self;
+            core.wait(limit, |call_id, outcome| calls.complete(call_id, outcome));
         }
-        call_ids.extend(self.answers.all_ready());
+        call_ids.extend(self.calls.all_ready());
         Ok(())
     }
 

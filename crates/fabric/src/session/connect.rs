@@ -40,7 +40,8 @@ pub fn connect(
     let deadline = deadline(limit);
     let opened = try_connect(address, credentials, hello, config, deadline);
     opened.map_err(|HandshakeError { kind, why, fix, refusal }| {
-        Error::new(kind, format!("connect to {address}"), why, fix)
+        let error = Error::new(kind, format!("connect to {address}"), why, fix);
+        error.with_refusal(refusal.map(Reason::name))
     })
 }
 

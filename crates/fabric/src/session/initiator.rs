@@ -196,7 +196,7 @@ impl HandshakeError {
                 (ErrorKind::Denied, "connect with a key, a token or a ticket")
             }
             Some(Reason::WrongKey) => {
-                (Kind::Denied, "use a key or token that the peer has, or a new ticket")
+                (ErrorKind::Denied, "use a key or token that the peer has, or a new ticket")
             }
             Some(Reason::NoAuthentication) => (ErrorKind::Denied, "connect without credentials"),
             Some(Reason::Oversized) => {

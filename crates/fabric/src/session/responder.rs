@@ -126,8 +126,6 @@ impl Responder {
         };
         let preface = Preface::parse(head)?;
         if preface == Preface::Plain && self.context.config.require_authentication {
-            let text = "authentication required: configure the listener's key, or let it accept \
-            anonymous initiators";
             return Err(HandshakeRefusal::new(Reason::Unauthenticated, "authentication required"));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
@@ -165,7 +163,7 @@ impl Responder {
         let opened = noise.read_message(first, &mut [0; TAG_BYTES]);
         let (Ok(_), Some(FoundSecret { identity, single_use, revocations, .. })) = (opened, found)
         else {
-            return Err(HandshakeRefusal::wrong_key());
+            return Err(self.refuse_key());
         };
         let ephemeral: &[u8; EPHEMERAL_BYTES] =
             first.first_chunk().ok_or_else(HandshakeRefusal::failed)?;
@@ -183,13 +181,13 @@ impl Responder {
     }
 
     /// The same for an unknown key and a wrong secret, so that neither is revealed.
-    fn reject_key(&self) -> Rejection {
+    fn refuse_key(&self) -> HandshakeRefusal {
         let config = &self.context.config;
         if config.require_authentication || !config.keyring.is_empty() {
-            return Rejection::wrong_key();
+            return HandshakeRefusal::wrong_key();
         }
         let text = "this peer has no keys, and accepts clients without credentials only";
-        Rejection::new(Reason::NoAuthentication, text)
+        HandshakeRefusal::new(Reason::NoAuthentication, text)
     }
 
     fn check_hello(

@@ -151,8 +151,9 @@ impl Dispatcher {
         // It may take as long as its value needs; the handler limits the time between chunks.
         let streams = request.uri().path().ends_with("/Write");
         let path = request.uri().path().to_owned();
-        let mut request = request
-            .map(|body| RequestBody::new(body, (!streams).then_some(self.idle_timeout)).of_call(&path));
+        let mut request = request.map(|body| {
+            RequestBody::new(body, (!streams).then_some(self.idle_timeout)).of_call(&path)
+        });
         request.extensions_mut().insert(AuthenticatedCaller::new(permissions, credentials));
         if streams {
             return infallible((self.store)(request).await);

@@ -41,6 +41,20 @@ fn an_unknown_key_and_a_wrong_secret_get_the_same_answer() {
 }
 
 #[test]
+fn a_key_is_refused_by_a_listener_that_has_none() {
+    let listener = open(ListenerConfig { keyring: Keyring::new(), ..lenient() });
+    let error = call(&listener, &with_key()).unwrap_err();
+    assert_eq!((error.kind(), error.refusal()), (ErrorKind::Denied, Some("no_authentication")));
+    assert!(error.to_string().contains("connect without credentials"), "{error}");
+    call(&listener, &Credentials::None).unwrap();
+    // A listener that has keys, or requires them, does not say which it knows.
+    for config in [lenient(), ListenerConfig { keyring: Keyring::new(), ..config() }] {
+        let error = call(&open(config), &other_key()).unwrap_err();
+        assert_eq!(error.refusal(), Some("wrong_key"), "{error}");
+    }
+}
+
+#[test]
 fn keys_can_be_replaced_while_the_listener_is_open() {
     let config = config();
     let keyring = config.keyring.clone();

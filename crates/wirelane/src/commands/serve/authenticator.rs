@@ -10,7 +10,7 @@ use fabric::link;
 use fabric::session::{Credentials, Key};
 use hyper::HeaderMap;
 use hyper::header::AUTHORIZATION;
-use jobs::job::shell_word;
+use jobs::environment::shell_word;
 
 use super::security::{Security, SecurityArgs};
 use crate::output::Failure;

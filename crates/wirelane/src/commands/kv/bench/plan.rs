@@ -195,9 +195,9 @@ mod tests {
         args: BenchArgs,
     }
 
-    fn plan(words: &[&str]) -> Option<Plan> {
+    fn plan(words: &[&str]) -> Option<KvBenchPlan> {
         let line = Line::try_parse_from([&["bench"], words].concat()).ok()?;
-        Plan::new(&line.args).ok()
+        KvBenchPlan::new(&line.args).ok()
     }
 
     #[test]
