@@ -63,7 +63,9 @@ pub(super) fn read(by: PackageManager, names: &[String]) -> Result<State, Error>
             let format = ["-W", "-f", "${Package} ${db:Status-Abbrev}\n"];
             output("dpkg-query", &[&format[..], &words].concat())?
         }
-        PackageManager::Dnf => output("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?,
+        PackageManager::Dnf => {
+            output("rpm", &[&["-q", "--qf", "%{NAME} ii\n"][..], &words].concat())?
+        }
     };
     let state = |name: &String| Some(state(&output.stdout, name).to_owned());
     Ok(State::Values(names.iter().map(state).collect()))

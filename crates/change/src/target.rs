@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::ethtool::{self, Coalescing, Rings};
 use super::{
-    Content, Error, Machine, PackageManager, Reader, State, export, line, mount, netdev, nfsd, packages,
-    program, read_request,
+    Content, Error, Machine, PackageManager, Reader, State, export, line, mount, netdev, nfsd,
+    packages, program, read_request,
 };
 
 /// A thing on a machine. A new kind defines here how it is read and set; planning, the journal and

@@ -22,20 +22,20 @@ pub mod evaluation;
 pub mod expected;
 pub mod explain;
 mod finding;
+mod findings_report;
 mod input;
 pub mod libfabric;
 pub mod peer;
 mod rates;
-mod findings_report;
 pub mod since;
 pub mod topo;
 pub mod watch;
 
 pub use checks::CHECKS;
 pub use finding::{Evidence, Finding, Severity, one_line};
+pub use findings_report::{Counts, FindingsReport};
 pub use input::{CheckInput, Expectations, gbps, is_roce};
 pub use libfabric::Libfabric;
-pub use findings_report::{Counts, FindingsReport};
 
 /// A check.
 #[derive(Debug, Clone, Copy)]

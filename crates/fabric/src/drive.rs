@@ -122,7 +122,12 @@ impl AsyncLane {
     ) -> Result<T, Error> {
         let gone = || {
             let fix = "spawn the task that `drive` returned, and keep its runtime running";
-            Error::new(ErrorKind::Gone, "send a request to the lane", "its driver task has ended", fix)
+            Error::new(
+                ErrorKind::Gone,
+                "send a request to the lane",
+                "its driver task has ended",
+                fix,
+            )
         };
         self.requests_to.send(request).await.map_err(|_| gone())?;
         answered.await.unwrap_or_else(|_| Err(gone()))

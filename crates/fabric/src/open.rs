@@ -16,7 +16,12 @@ pub fn open(name: &str) -> Result<Box<dyn Fabric>, Error> {
         "ofi" => open_ofi(),
         _ => {
             let why = "unknown transport";
-            Err(Error::new(ErrorKind::Misuse, format!("open {name}"), why, "use shm, tcp, verbs or ofi"))
+            Err(Error::new(
+                ErrorKind::Misuse,
+                format!("open {name}"),
+                why,
+                "use shm, tcp, verbs or ofi",
+            ))
         }
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use fabric::ofi::{Config, Domain, choose, list_providers};
 use fabric::{
-    Completion, Done, Fabric, Failure, ErrorKind, Lane, Memory, Op, Pages, Region, Rights, Side, wait,
+    Completion, Done, ErrorKind, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side,
+    wait,
 };
 
 const LIMIT: Duration = Duration::from_secs(30);

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use fabric::shm::Shm;
 use fabric::verbs::{DeviceRequest, Domain, LIBRARY, choose, list_devices};
 use fabric::{
-    Done, Error, Fabric, Failure, ErrorKind, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
+    Done, Error, ErrorKind, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
 };
 
 const MIB: usize = 1 << 20;

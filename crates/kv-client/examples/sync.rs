@@ -41,7 +41,9 @@ pub(crate) fn run(server: &str) -> Result<(), Error> {
     match client.put(b"example/greeting", b"hello once more", &unchanged) {
         Ok(stored) => println!("stored as version {}", stored.version),
         Err(error) => match error.kind() {
-            ErrorKind::Condition(Some(version)) => println!("changed: it has version {version} now"),
+            ErrorKind::Condition(Some(version)) => {
+                println!("changed: it has version {version} now")
+            }
             ErrorKind::Condition(None) => println!("deleted"),
             // The connection was lost during the write: read before you write again.
             ErrorKind::Unknown => println!("it may have happened: {error:#}"),

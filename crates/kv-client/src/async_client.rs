@@ -17,8 +17,8 @@ use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::length_hint::LengthHint;
 use crate::in_flight::{Outcome, ReceivedAnswer};
+use crate::length_hint::LengthHint;
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
@@ -57,7 +57,8 @@ impl AsyncClient {
         let timeout = settings.timeout;
         let core = tokio::task::spawn_blocking(move || ClientCore::connect(settings)).await;
         let core = core.map_err(|error| {
-            Error::new(ErrorKind::Other, "connect to the store: the task was cancelled").because(error)
+            Error::new(ErrorKind::Other, "connect to the store: the task was cancelled")
+                .because(error)
         })??;
         let (requests, queue) = mpsc::channel(QUEUE_LENGTH);
         let (driver, shared) = Driver::new(core, queue);

@@ -339,7 +339,8 @@ mod tests {
     fn a_read_restarts_when_its_handle_is_closed() {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
         get.take(long(2000, &handles), operation).unwrap();
-        let closed = get.take(received(Answer::new(Status::NoHandle), None), operation).unwrap_err();
+        let closed =
+            get.take(received(Answer::new(Status::NoHandle), None), operation).unwrap_err();
         assert_eq!(closed.kind(), ErrorKind::Unavailable);
         get.restart();
         assert!(matches!(get.step(), Step::Get { .. }));

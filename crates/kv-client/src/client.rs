@@ -7,14 +7,14 @@ use fabric::link::LinkStatus;
 use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
-use crate::call_table::CallTable;
 use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
 use crate::call_id::CallId;
+use crate::call_table::CallTable;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
-use crate::length_hint::LengthHint;
 use crate::in_flight::{Outcome, ReceivedAnswer};
+use crate::length_hint::LengthHint;
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::pending::{Dropped, Pending};
@@ -197,7 +197,9 @@ impl Client {
                 Err(error) => return Err(error),
             };
             match put {
-                Err(error) if error.kind() == ErrorKind::Overloaded => self.put(key, value, options),
+                Err(error) if error.kind() == ErrorKind::Overloaded => {
+                    self.put(key, value, options)
+                }
                 put => put,
             }
         };
@@ -449,7 +451,9 @@ impl Client {
     ) -> Result<T, Error> {
         loop {
             let error = match attempt(self) {
-                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => error,
+                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => {
+                    error
+                }
                 done => return done,
             };
             // No request in flight can free space.

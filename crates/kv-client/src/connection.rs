@@ -14,7 +14,9 @@ use crate::call_id::CallId;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{RequestOutcome, CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches};
+use crate::in_flight::{
+    CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches, RequestOutcome,
+};
 use crate::next_batch::NextBatch;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::request_slots::{Announced, RequestSlots};
@@ -93,7 +95,11 @@ impl Connection {
                 let reason = link.ended().unwrap_or(error);
                 let text = format!("open a session at {server}: {reason}");
                 Error::new(
-                    if link.ended().is_some() { ErrorKind::Unavailable } else { ErrorKind::ProtocolError },
+                    if link.ended().is_some() {
+                        ErrorKind::Unavailable
+                    } else {
+                        ErrorKind::ProtocolError
+                    },
                     text,
                 )
             })?;
@@ -146,7 +152,8 @@ impl Connection {
         // Values that are read in place begin at cache lines.
         let in_place = self.in_place || self.try_reading_in_place();
         let padding = if in_place { (next_batch.requests.len() + 1) * CACHE_LINE } else { 0 };
-        let answers = next_batch.requests.len() * Answer::LENGTH + next_batch.inline_bytes + padding;
+        let answers =
+            next_batch.requests.len() * Answer::LENGTH + next_batch.inline_bytes + padding;
         let begins = PendingBatch::answers_after(message);
         let lease = self.receive_buffer.lease(begins + answers)?;
         let capacity = lease.len() - begins;
@@ -336,17 +343,18 @@ impl Connection {
                     }
                 }
                 (RECEIVE, Ok(_)) => {
-                    lost =
-                        Some(Error::new(ErrorKind::ProtocolError, "unexpected message from the store"));
+                    lost = Some(Error::new(
+                        ErrorKind::ProtocolError,
+                        "unexpected message from the store",
+                    ));
                 }
                 (SEND, Ok(_)) => {}
                 (op_id, Ok(_)) => drop(self.control_messages.remove(&op_id)),
                 (_, Err(failure)) => {
                     let error = match self.link.ended() {
                         Some(reason) => Error::new(ErrorKind::Unavailable, reason),
-                        None => {
-                            Error::new(ErrorKind::Unavailable, "the connection failed").because(failure)
-                        }
+                        None => Error::new(ErrorKind::Unavailable, "the connection failed")
+                            .because(failure),
                     };
                     lost.get_or_insert(error);
                 }

@@ -14,7 +14,7 @@ use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{RequestOutcome, Outcome, PendingBatches};
+use crate::in_flight::{Outcome, PendingBatches, RequestOutcome};
 use crate::next_batch::NextBatch;
 use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
@@ -379,8 +379,12 @@ impl ClientCore {
     /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
         let requests = self.next_batch.empty(Vec::new()).into_iter();
-        self.unreported
-            .extend(requests.map(|request| RequestOutcome { call_id: request.call_id, outcome: Outcome::Unsent }));
+        self.unreported.extend(
+            requests.map(|request| RequestOutcome {
+                call_id: request.call_id,
+                outcome: Outcome::Unsent,
+            }),
+        );
     }
 }
 

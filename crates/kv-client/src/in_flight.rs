@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, BatchHead, SlotBlock, ReplyImmediate, Request, Status};
+use kv_proto::wire::{Answer, BatchHead, ReplyImmediate, Request, SlotBlock, Status};
 
 use crate::call_id::CallId;
 use crate::handle::{Handle, Handles};
@@ -78,7 +78,13 @@ impl ReceivedAnswer {
 
 impl PendingBatch {
     pub(crate) fn new(lease: Lease, message: usize, requests: Vec<PendingRequest>) -> Self {
-        PendingBatch { lease: Arc::new(lease), message, writes_received: 0, refused: false, requests }
+        PendingBatch {
+            lease: Arc::new(lease),
+            message,
+            writes_received: 0,
+            refused: false,
+            requests,
+        }
     }
 
     /// Offset and length of its message in the receive buffer.
@@ -146,7 +152,9 @@ impl PendingBatch {
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
     ) -> Result<(), NotReceived> {
         let mut at = end.next_multiple_of(CACHE_LINE);
-        for (request, answer) in self.requests.iter().zip(answers).filter(|(_, answer)| answer.in_place) {
+        for (request, answer) in
+            self.requests.iter().zip(answers).filter(|(_, answer)| answer.in_place)
+        {
             if !request.is_inline {
                 return Err(NotReceived::ProtocolError("unrequested value to read in place"));
             }
@@ -190,7 +198,10 @@ impl PendingBatch {
             // For a value that is read in place, this is its offset in the pool, and for a listing a cursor.
             let opens_handle = request.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
-            complete(request.call_id, Outcome::Answer(ReceivedAnswer { answer: *answer, bytes, handle }));
+            complete(
+                request.call_id,
+                Outcome::Answer(ReceivedAnswer { answer: *answer, bytes, handle }),
+            );
         }
         requests
     }

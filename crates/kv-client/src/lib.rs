@@ -2,7 +2,7 @@
 //! process by the store itself, over RDMA, shared memory or TCP.
 //!
 //! Start at [`Client`], which blocks, or at [`AsyncClient`], the same for tokio; both are made from [`Settings`]. What
-//! they get is a [`Value`], and every failure is an [`Error`] with a [`ErrorKind`] to match on.
+//! they get is a [`Value`], and every failure is an [`Error`] with an [`ErrorKind`] to match on.
 //!
 //! ```no_run
 //! use kv_client::{Client, Condition, ErrorKind, PutOptions, Settings};
@@ -43,10 +43,10 @@
 //! [`ErrorKind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
 
 mod address;
-mod call_table;
 mod async_client;
 mod call;
 mod call_id;
+mod call_table;
 mod client;
 mod connection;
 mod core;
@@ -55,10 +55,10 @@ mod driver;
 mod drop_queue;
 mod error;
 mod handle;
-mod length_hint;
 mod in_flight;
-mod options;
+mod length_hint;
 mod next_batch;
+mod options;
 mod page;
 mod pending;
 mod receive_buffer;

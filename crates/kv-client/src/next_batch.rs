@@ -51,7 +51,13 @@ impl NextBatch {
             _ => false,
         };
         let (writes, opens_handle) = (request.sequence().is_some(), request.opens_handle());
-        self.requests.push(PendingRequest { call_id, is_inline, writes, opens_handle, _lease: lease });
+        self.requests.push(PendingRequest {
+            call_id,
+            is_inline,
+            writes,
+            opens_handle,
+            _lease: lease,
+        });
     }
 
     /// Replaces the handles, which belong to a lost connection.
@@ -129,6 +135,8 @@ mod tests {
         next_batch.push(CallId::NONE, &get(100), None);
         assert!(!next_batch.is_empty() && next_batch.inline_bytes == 100);
         assert_eq!(next_batch.empty(Vec::new()).len(), 1);
-        assert!(next_batch.is_empty() && next_batch.inline_bytes == 0 && next_batch.bytes.is_empty());
+        assert!(
+            next_batch.is_empty() && next_batch.inline_bytes == 0 && next_batch.bytes.is_empty()
+        );
     }
 }

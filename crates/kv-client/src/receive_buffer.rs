@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fabric::{Memory, Region, Slice};
-use kv_proto::wire::{SlotBlock, Message};
+use kv_proto::wire::{Message, SlotBlock};
 
 use crate::error::{Error, ErrorKind, Resource};
 

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{Ordering, fence};
 
-use kv_proto::wire::{SlotBlock, RequestSlot};
+use kv_proto::wire::{RequestSlot, SlotBlock};
 
 use crate::in_flight::PendingBatch;
 use crate::receive_buffer::ReceiveBuffer;

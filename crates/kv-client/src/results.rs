@@ -21,7 +21,10 @@ pub struct Stored {
 }
 
 /// The store's answer, or why there is none. `operation` names the call, such as `put "key"`.
-pub(crate) fn received(outcome: Outcome, operation: impl FnOnce() -> String) -> Result<ReceivedAnswer, Error> {
+pub(crate) fn received(
+    outcome: Outcome,
+    operation: impl FnOnce() -> String,
+) -> Result<ReceivedAnswer, Error> {
     match outcome {
         Outcome::Answer(received) => Ok(received),
         Outcome::Unknown => {
@@ -133,8 +136,9 @@ pub(crate) fn page(
     let bytes = value.map(|value| value.to_vec()).unwrap_or_default();
     let mut keys = Vec::new();
     for entry in Entries::new(&bytes) {
-        let entry = entry
-            .map_err(|why| Error::new(ErrorKind::ProtocolError, format!("{}: {why}", operation())))?;
+        let entry = entry.map_err(|why| {
+            Error::new(ErrorKind::ProtocolError, format!("{}: {why}", operation()))
+        })?;
         let expires_in = entry.expires_in.map(Duration::from_millis);
         let metadata = Metadata { length: entry.length, version: entry.version, expires_in };
         keys.push((entry.key.to_vec(), metadata));
@@ -216,7 +220,9 @@ fn reason(answer: &Answer) -> (ErrorKind, Option<Resource>, Cow<'static, str>) {
                 "the store does not know whether the write was done — read before you write again";
             (ErrorKind::Unknown, None, why.into())
         }
-        Status::Unreadable => (ErrorKind::Other, None, "the store could not read our memory".into()),
+        Status::Unreadable => {
+            (ErrorKind::Other, None, "the store could not read our memory".into())
+        }
         Status::Denied => {
             let why = "permission denied: this identity may only read, or only use other keys — see the server's \
                        token file";
@@ -266,7 +272,10 @@ mod tests {
         assert_eq!(kind(Status::Exists), ErrorKind::Condition(Some(7)));
         assert_eq!(kind(Status::OtherVersion), ErrorKind::Condition(Some(7)));
         assert_eq!(kind(Status::Absent), ErrorKind::Condition(None));
-        assert_eq!((kind(Status::Full), kind(Status::DiskFull)), (ErrorKind::Full, ErrorKind::Full));
+        assert_eq!(
+            (kind(Status::Full), kind(Status::DiskFull)),
+            (ErrorKind::Full, ErrorKind::Full)
+        );
         assert_eq!(
             (kind(Status::Busy), kind(Status::TooOften)),
             (ErrorKind::Overloaded, ErrorKind::RateLimited)

@@ -201,7 +201,10 @@ impl Writer<'_> {
 
     fn send(&mut self, chunk: &[u8]) -> Result<CallId, Error> {
         let Some(handle) = self.handle.as_ref().map(Handle::id) else {
-            return Err(Error::new(ErrorKind::Misuse, format!("{}: committed already", self.name())));
+            return Err(Error::new(
+                ErrorKind::Misuse,
+                format!("{}: committed already", self.name()),
+            ));
         };
         let lease = self.client.core.receive_buffer().lease(chunk.len())?;
         lease.receive_buffer().memory().write(lease.offset(), chunk);
@@ -238,7 +241,10 @@ impl Writer<'_> {
             return Err(Error::new(ErrorKind::Misuse, text));
         }
         let Some(handle) = self.handle.take() else {
-            return Err(Error::new(ErrorKind::Misuse, format!("{}: committed already", self.name())));
+            return Err(Error::new(
+                ErrorKind::Misuse,
+                format!("{}: committed already", self.name()),
+            ));
         };
         let arguments = CallArguments { key: &self.key, value: &[], options: self.options };
         let stored = self.client.run(&mut Commit { handle: handle.id() }, &arguments)?;

@@ -36,9 +36,10 @@ impl Error {
         };
         let (kind, fix) = match error.sqlite_error_code() {
             Some(DiskFull) => (ErrorKind::Full, "free space on the disk"),
-            Some(DatabaseCorrupt | NotADatabase) => {
-                (ErrorKind::Damaged, "check it with `wirelane kv fsck`, and restore a backup if needed")
-            }
+            Some(DatabaseCorrupt | NotADatabase) => (
+                ErrorKind::Damaged,
+                "check it with `wirelane kv fsck`, and restore a backup if needed",
+            ),
             Some(CannotOpen | PermissionDenied | ReadOnly) => {
                 (ErrorKind::Refused, "check the files' owner and permissions")
             }

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kv_disk::{
-    Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata, Reader, Sink, check,
+    Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata, Reader, Sink,
+    check,
 };
 
 /// A temporary directory, removed at the end.

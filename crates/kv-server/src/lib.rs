@@ -16,8 +16,8 @@ mod wakeup;
 mod workers;
 
 pub use engine::{
-    Counts, Durability, Engine, PersistenceCounts, PinnedValue, Quota, Session, SessionId,
-    Sessions, Settings, ReservedValue, WriteStart,
+    Counts, Durability, Engine, PersistenceCounts, PinnedValue, Quota, ReservedValue, Session,
+    SessionId, Sessions, Settings, WriteStart,
 };
 pub use workers::connection::SCRATCH_BYTES;
 pub use workers::pool::{WorkerPool, WorkerPoolHandle};

@@ -47,7 +47,9 @@ impl LatencyRecorder {
             mean_ns: histogram.mean() * nanoseconds_per_tick,
             stdev_ns: histogram.stdev() * nanoseconds_per_tick,
             buckets: buckets
-                .map(|bucket| (time(bucket.value_iterated_to()), bucket.count_since_last_iteration()))
+                .map(|bucket| {
+                    (time(bucket.value_iterated_to()), bucket.count_since_last_iteration())
+                })
                 .collect(),
         }
     }

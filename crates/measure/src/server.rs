@@ -141,8 +141,10 @@ impl ClientHandler {
             };
             (self.observer)(&client, &plan, done.as_ref().copied());
             if let Err(error) = done {
-                let no =
-                    Message::Refused { misuse: error.kind == ErrorKind::Misuse, why: error.to_string() };
+                let no = Message::Refused {
+                    misuse: error.kind == ErrorKind::Misuse,
+                    why: error.to_string(),
+                };
                 // The state of the other end is unknown: it gets the error, and reconnects.
                 let _ = control.send(&no);
                 return;

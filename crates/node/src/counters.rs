@@ -153,7 +153,8 @@ fn table_index(source: CounterSource, file: &str) -> Option<usize> {
 
 impl CounterSource {
     /// Folders that a port has, in the order in which they are read.
-    pub const OF_PORTS: [CounterSource; 3] = [CounterSource::Counters, CounterSource::CountersExt, CounterSource::HwCounters];
+    pub const OF_PORTS: [CounterSource; 3] =
+        [CounterSource::Counters, CounterSource::CountersExt, CounterSource::HwCounters];
 
     /// The name of the folder, or `ethtool`.
     pub fn name(self) -> &'static str {
@@ -224,7 +225,8 @@ mod tests {
             Counter { value: Reading::invalid("many"), ..counter(CounterSource::Counters, "a", 1) };
         let refused = Counter { value: Reading::Refused(22), ..invalid.clone() };
         let absent = Counter { value: Reading::Absent, ..invalid.clone() };
-        for known in [counter(CounterSource::HwCounters, "a", 7), invalid, refused.clone(), absent] {
+        for known in [counter(CounterSource::HwCounters, "a", 7), invalid, refused.clone(), absent]
+        {
             let text = serde_json::to_string(&known).expect("JSON");
             assert_eq!(serde_json::from_str::<Counter>(&text).expect("a counter"), known, "{text}");
         }

@@ -160,7 +160,10 @@ mod tests {
         assert!(inside.ends_with("--jobid=17 --nodelist=gpu002 sh -c true"), "{inside}");
         assert_eq!((on("gpu003").program(), on("gpu003").ssh_replacement()), ("ssh", None));
         let ssh_replacement = on("gpu002").ssh_replacement().expect("a script");
-        assert!(ssh_replacement.ends_with("--jobid=17 --nodelist=\"$host\" sh -c \"$*\"\n"), "{ssh_replacement}");
+        assert!(
+            ssh_replacement.ends_with("--jobid=17 --nodelist=\"$host\" sh -c \"$*\"\n"),
+            "{ssh_replacement}"
+        );
         assert_eq!(on("localhost").program(), "sh");
     }
 }

@@ -17,7 +17,7 @@ pub mod trend;
 
 pub use document::{
     Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FORMAT,
-    FailedPair, Matrix, Point, RunKind, SlowHost, SlowPair, PointLatency, Tool, Verdict,
+    FailedPair, Matrix, Point, PointLatency, RunKind, SlowHost, SlowPair, Tool, Verdict,
 };
 pub use latency::Latency;
 pub use outcome::{Outcome, Rail};

@@ -25,7 +25,9 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         Ok(change) => {
             plan.step("packages", why(context.request.purpose), change, tested_on_hardware)
         }
-        Err(error) => plan.advise("packages", error.to_string(), vec![package_manager.install(&names)]),
+        Err(error) => {
+            plan.advise("packages", error.to_string(), vec![package_manager.install(&names)])
+        }
     }
     Ok(())
 }

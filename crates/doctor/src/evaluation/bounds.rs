@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use report::{Bound, Operation, Point, Rail, Transport};
 
-use super::{PortFacts, HostFacts};
+use super::{HostFacts, PortFacts};
 
 /// The bounds of a measurement, the lowest first; empty if none is known.
 pub(super) fn find(point: &Point, local: &HostFacts, peer: Option<&HostFacts>) -> Vec<Bound> {
@@ -101,7 +101,8 @@ fn tcp(point: &Point, local: &HostFacts, peer: Option<&HostFacts>) -> Vec<Bound>
     if peer_address.is_loopback() || local.with_address(peer_address).is_some() {
         return Vec::new();
     }
-    let ends = [local.towards(peer_address), peer.and_then(|facts| facts.with_address(peer_address))];
+    let ends =
+        [local.towards(peer_address), peer.and_then(|facts| facts.with_address(peer_address))];
     let bound = |netdev: &super::NetdevFacts| {
         let (mbps, mtu) = (netdev.mbps?, netdev.mtu?);
         let ratio = f64::from(mtu.saturating_sub(TCP_IP)) / f64::from(mtu + ETHERNET_OVERHEAD);

@@ -18,8 +18,10 @@ pub(super) fn bad(point: &Point) -> Vec<(String, u64, &'static KnownCounter)> {
         .flat_map(|(end, counters)| counters.iter().map(move |(name, count)| (end, name, *count)));
     let bad = increased
         .filter(|(_, name, _)| is_one_of(name, RETRANSMISSIONS) || is_one_of(name, LOSSES));
-    bad.filter_map(|(end, name, count)| Some((format!("{name} {end}"), count, known_counter(name)?)))
-        .collect()
+    bad.filter_map(|(end, name, count)| {
+        Some((format!("{name} {end}"), count, known_counter(name)?))
+    })
+    .collect()
 }
 
 fn known_counter(name: &str) -> Option<&'static KnownCounter> {

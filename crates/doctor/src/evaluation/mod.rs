@@ -7,14 +7,14 @@
 mod bottlenecks;
 mod bounds;
 mod counters;
+mod host_facts;
 mod mesh;
 pub mod nccl;
-mod host_facts;
 mod targets;
 
 pub use counters::retransmissions;
+pub use host_facts::{Hop, HostFacts, HostFinding, NetdevFacts, PortFacts};
 pub use mesh::{PairResult, matrix, rounds};
-pub use host_facts::{Hop, NetdevFacts, PortFacts, HostFacts, HostFinding};
 
 use report::{Bound, Point, Test, Transport, Verdict};
 

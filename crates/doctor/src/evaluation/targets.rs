@@ -55,7 +55,11 @@ fn missed_targets(point: &Point) -> Vec<String> {
 }
 
 /// Why targets for hardware do not apply here.
-fn why_not_applicable(points: &[Point], local: &HostFacts, peer: Option<&HostFacts>) -> Option<String> {
+fn why_not_applicable(
+    points: &[Point],
+    local: &HostFacts,
+    peer: Option<&HostFacts>,
+) -> Option<String> {
     let rails = points.iter().flat_map(|point| &point.rails);
     let mut ports = rails.filter_map(|rail| local.port(&rail.local));
     if ports.any(|port| port.is_software) {

@@ -155,7 +155,9 @@ impl RdmaWatch {
             let mut found = self.nics.sample(&self.tree, netdev, now);
             found.retain(|counter| {
                 let metric = counter.metric();
-                metric.is_some_and(|row| is_wanted(&self.settings.counters, &counter.name, row.name()))
+                metric.is_some_and(|row| {
+                    is_wanted(&self.settings.counters, &counter.name, row.name())
+                })
             });
             port.counters.extend(found);
         }

@@ -177,7 +177,10 @@ fn variables_that_hide_efa() {
     let (severity, summary) = fault(&known_with(&[("FI_EFA_IFACE", "rdmap0s6")]));
     assert!(severity == WARNING && summary.contains("hides every EFA device"), "{summary}");
     let (severity, summary) = fault(&known_with(&[("FI_EFA_IFACE", "rdmap16s27,rdmap32s27")]));
-    assert!(severity == NOTE && summary.ends_with("it hides rdmap144s27, rdmap160s27"), "{summary}");
+    assert!(
+        severity == NOTE && summary.ends_with("it hides rdmap144s27, rdmap160s27"),
+        "{summary}"
+    );
     assert!(
         known_with(&[("FI_EFA_IFACE", "all"), ("FI_EFA_USE_DEVICE_RDMA", "1")])
             .iter()

@@ -9,7 +9,7 @@ mod single_faults;
 
 use std::path::{Path, PathBuf};
 
-use doctor::{CheckInput, FindingsReport, Expectations, Severity, run_checks};
+use doctor::{CheckInput, Expectations, FindingsReport, Severity, run_checks};
 use node::{About, Node, Tree};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Faults that are added to healthy machines, one at a time: each is found, and nothing else.
 
-use doctor::{FindingsReport, Expectations, Severity};
+use doctor::{Expectations, FindingsReport, Severity};
 use node::Tree;
 use serde_json::{Value, json};
 

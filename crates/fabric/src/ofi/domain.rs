@@ -130,7 +130,12 @@ impl Fabric for Domain {
         let Registration::Shared(keys) = region.registration() else {
             let call = format!("attach a region to {}", self.provider());
             let why = "it is registered with another fabric, and not shared";
-            return Err(Error::new(ErrorKind::Misuse, call, why, "create it with `Region::shared`"));
+            return Err(Error::new(
+                ErrorKind::Misuse,
+                call,
+                why,
+                "create it with `Region::shared`",
+            ));
         };
         keys.ofi.add(self.mr(region.memory(), region.rights())?);
         self.shared.attached.add(region);

@@ -113,5 +113,9 @@ fn unreachable(error: io::Error) -> HandshakeError {
 
 fn too_slow(_: io::Error) -> HandshakeError {
     let why = "the peer accepted the connection but did not finish the handshake in time";
-    HandshakeError::new(ErrorKind::Gone, why, "check that Wirelane listens there and is not overloaded")
+    HandshakeError::new(
+        ErrorKind::Gone,
+        why,
+        "check that Wirelane listens there and is not overloaded",
+    )
 }

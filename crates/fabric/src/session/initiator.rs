@@ -195,7 +195,9 @@ impl HandshakeError {
             Some(Reason::Oversized) => {
                 (ErrorKind::Misuse, "send a smaller hello, or raise the peer's limit")
             }
-            Some(Reason::TooManySessions | Reason::TooMany) => (ErrorKind::Full, "connect again later"),
+            Some(Reason::TooManySessions | Reason::TooMany) => {
+                (ErrorKind::Full, "connect again later")
+            }
             Some(Reason::Refused) if word == Some(SHUTTING_DOWN.as_bytes()) => {
                 (ErrorKind::Gone, "connect to another peer, or later")
             }

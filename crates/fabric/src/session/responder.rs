@@ -289,12 +289,14 @@ impl From<FramingError> for HandshakeRefusal {
 impl From<BadPreface> for HandshakeRefusal {
     fn from(bad: BadPreface) -> Self {
         match bad {
-            BadPreface::Oversized => {
-                HandshakeRefusal::new(Reason::Oversized, "the preface is longer than version 1 allows")
-            }
-            BadPreface::ProtocolError => {
-                HandshakeRefusal::new(Reason::ProtocolError, "the preface is not valid for version 1")
-            }
+            BadPreface::Oversized => HandshakeRefusal::new(
+                Reason::Oversized,
+                "the preface is longer than version 1 allows",
+            ),
+            BadPreface::ProtocolError => HandshakeRefusal::new(
+                Reason::ProtocolError,
+                "the preface is not valid for version 1",
+            ),
         }
     }
 }

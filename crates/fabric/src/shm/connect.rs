@@ -88,7 +88,12 @@ impl UnconnectedLane for UnconnectedShmLane {
         let call = "connect over shared memory";
         if peer.boot != self.offer.boot {
             let why = "the peer runs on another host";
-            return Err(Error::new(ErrorKind::Unsupported, call, why, "use TCP or verbs to reach it"));
+            return Err(Error::new(
+                ErrorKind::Unsupported,
+                call,
+                why,
+                "use TCP or verbs to reach it",
+            ));
         }
         if peer.accepts == self.offer.accepts {
             let why = "both ends dial, or both accept";

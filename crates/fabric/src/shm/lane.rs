@@ -370,7 +370,12 @@ fn too_many_grants() -> Error {
 
 fn not_granted() -> Error {
     let fix = "import each region once, on the lane it was granted on";
-    Error::new(ErrorKind::Denied, "import a region", "the peer granted no such region on this lane", fix)
+    Error::new(
+        ErrorKind::Denied,
+        "import a region",
+        "the peer granted no such region on this lane",
+        fix,
+    )
 }
 
 fn send_failed(error: std::io::Error) -> Error {

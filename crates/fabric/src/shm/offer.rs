@@ -49,7 +49,8 @@ impl Offer {
 /// The boot id of the kernel.
 pub(crate) fn boot_id() -> Result<[u8; 16], Error> {
     const FILE: &str = "/proc/sys/kernel/random/boot_id";
-    let failed = |why: String| Error::new(ErrorKind::System, format!("read {FILE}"), why, "mount /proc");
+    let failed =
+        |why: String| Error::new(ErrorKind::System, format!("read {FILE}"), why, "mount /proc");
     let text = std::fs::read_to_string(FILE).map_err(|error| failed(error.to_string()))?;
     let digits: String = text.trim().chars().filter(|c| *c != '-').collect();
     let number = u128::from_str_radix(&digits, 16).map_err(|error| failed(error.to_string()))?;

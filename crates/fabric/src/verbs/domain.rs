@@ -45,8 +45,8 @@ impl Domain {
     /// Opens the chosen device. `library` is the file of libibverbs.
     pub fn open_with(library: &Path, choice: &Choice, config: Config) -> Result<Self, Error> {
         let call = || format!("open {}", choice.device);
-        let devices =
-            list(library).map_err(|off| Error::new(ErrorKind::Unsupported, call(), &off, off.fix()))?;
+        let devices = list(library)
+            .map_err(|off| Error::new(ErrorKind::Unsupported, call(), &off, off.fix()))?;
         let listed = devices.iter().find(|device| device.name() == choice.device);
         let listed = listed.ok_or_else(|| {
             let fix = "run `wirelane devices` to list the devices";
@@ -57,8 +57,9 @@ impl Domain {
             let kind = if why.is_denied() { ErrorKind::Denied } else { ErrorKind::System };
             Error::new(kind, call(), why, "run `wirelane devices` to list the devices")
         })?;
-        let pd = Pd::new(Arc::new(context))
-            .map_err(|errno| Error::new(ErrorKind::System, call(), errno, "check the kernel log"))?;
+        let pd = Pd::new(Arc::new(context)).map_err(|errno| {
+            Error::new(ErrorKind::System, call(), errno, "check the kernel log")
+        })?;
         let open_port = OpenPort::new(Arc::new(pd), choice, config)?;
         Ok(Domain { open_port: Arc::new(open_port), registered: Mutex::default() })
     }

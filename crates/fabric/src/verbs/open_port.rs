@@ -140,7 +140,9 @@ fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
     const ENOMEM: i32 = 12;
     const ENODEV: i32 = 19;
     let (kind, fix) = match errno.0 {
-        EIO | ENODEV => (ErrorKind::Gone, "check with `wirelane devices` that the device is present"),
+        EIO | ENODEV => {
+            (ErrorKind::Gone, "check with `wirelane devices` that the device is present")
+        }
         ENOMEM => (ErrorKind::Full, "lower max_send_wr and max_recv_wr, or use fewer lanes"),
         _ => (ErrorKind::System, "check the kernel log (`dmesg`) for the driver's error"),
     };

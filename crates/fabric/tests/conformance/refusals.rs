@@ -72,7 +72,10 @@ pub(crate) fn a_wrong_key_is_refused(mut pair: Pair) {
         Ok(window) => window,
         // If regions are mapped, importing a wrong one fails.
         Err(error) => {
-            assert_eq!((error.kind(), pair.a.lane.caps().transport), (fabric::ErrorKind::Denied, "shm"));
+            assert_eq!(
+                (error.kind(), pair.a.lane.caps().transport),
+                (fabric::ErrorKind::Denied, "shm")
+            );
             return;
         }
     };

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use fabric::link::{EventKind, Link, Transport};
-use fabric::{Completion, Failure, ErrorKind, Lane, Op, Rights, Work};
+use fabric::{Completion, ErrorKind, Failure, Lane, Op, Rights, Work};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, post};
 use crate::peer::{LocalEnd, Peer};

@@ -1,7 +1,9 @@
 //! Granted memory: lifetime, bounds, rights and limits.
 
 use fabric::link::{Settings, Transport};
-use fabric::{Done, Failure, ErrorKind, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work};
+use fabric::{
+    Done, ErrorKind, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work,
+};
 
 use crate::pair::{LinkPair, only, post, settings};
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use fabric::verbs::{Config, QpType, UsablePort};
 use fabric::{
-    Done, Fabric, Failure, ErrorKind, Memory, Op, OpKind, Pages, RemoteRegion, Rights, Side, Slices,
-    Work,
+    Done, ErrorKind, Fabric, Failure, Memory, Op, OpKind, Pages, RemoteRegion, Rights, Side,
+    Slices, Work,
 };
 use pair::{LIMIT, Pair, SIZE, connect, import, open, region};
 

@@ -18,17 +18,17 @@ mod resolve;
 mod route;
 #[cfg(test)]
 mod scenarios;
-mod variable;
 #[cfg(test)]
 mod test_machine;
 mod usable;
 mod usable_port;
+mod variable;
 mod version;
 
 pub use format::{Format, shell_word};
 pub use library::Library;
 pub(crate) use network::Network;
-pub use plan::{Mode, EnvironmentPlan, Refusal, Request, plan};
-pub use variable::Variable;
+pub use plan::{EnvironmentPlan, Mode, Refusal, Request, plan};
 pub use usable_port::{DeviceVerdict, Verdict};
+pub use variable::Variable;
 pub use version::Version;

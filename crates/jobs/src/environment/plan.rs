@@ -10,8 +10,8 @@ use super::assigned::{self, AssignedDevices};
 use super::gid::{self, GidPolicy};
 use super::library::Library;
 use super::resolve::{Selection, resolve};
-use super::variable::{Variable, Variables};
 use super::usable_port::{DeviceVerdict, PortKind, UsablePort, Verdict};
+use super::variable::{Variable, Variables};
 use super::version::Version;
 use super::{affinity, route};
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use node::Node;
 
 use super::test_machine::{Machine, environment};
-use super::{Format, Mode, EnvironmentPlan, Refusal, Request, Verdict, Version, plan};
+use super::{EnvironmentPlan, Format, Mode, Refusal, Request, Verdict, Version, plan};
 
 const V2: &str = "RoCE v2";
 const INFO: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":
@@ -234,7 +234,9 @@ fn efa_uses_its_plugin_and_is_no_hca() {
     let plan = auto(&machine, &[]).expect("a plan");
     assert_eq!(our_variables(&plan)["FI_PROVIDER"], "efa");
     assert!(
-        !our_variables(&plan).keys().any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX"))
+        !our_variables(&plan)
+            .keys()
+            .any(|name| name.starts_with("NCCL_IB") || name.starts_with("UCX"))
     );
     assert!(plan.notes.iter().any(|note| note.contains("libnccl-net.so")), "{:?}", plan.notes);
 }

@@ -46,7 +46,11 @@ pub(super) fn plan(
     })
 }
 
-fn launcher_arguments(horovodrun: String, job_hosts: &[JobHost], hosts: &[HostLaunch]) -> Arguments {
+fn launcher_arguments(
+    horovodrun: String,
+    job_hosts: &[JobHost],
+    hosts: &[HostLaunch],
+) -> Arguments {
     let ranks: u32 = hosts.iter().map(|host| host.slots).sum();
     let listed = job_hosts
         .iter()

@@ -8,7 +8,7 @@ use node::{LinkLayer, Port};
 use super::job::Job;
 use super::job_host::JobHost;
 use super::planned_launch::Refusal;
-use crate::environment::{self, Mode, EnvironmentPlan, Request, Verdict};
+use crate::environment::{self, EnvironmentPlan, Mode, Request, Verdict};
 
 /// The transport of a job, with each host's plan.
 #[derive(Debug)]
@@ -98,7 +98,11 @@ fn with_fix(mut refusal: Refusal) -> Refusal {
     refusal
 }
 
-fn plan_hosts(job: &Job, job_hosts: &[JobHost], mode: Mode) -> Result<Vec<EnvironmentPlan>, Refusal> {
+fn plan_hosts(
+    job: &Job,
+    job_hosts: &[JobHost],
+    mode: Mode,
+) -> Result<Vec<EnvironmentPlan>, Refusal> {
     let plan = |(at, job_host): (usize, &JobHost)| {
         let mut environment: BTreeMap<String, String> = job_host.tree.environment().clone();
         environment.extend(job.environment.iter().cloned());

@@ -104,8 +104,7 @@ impl Growth<'_> {
     fn metric(&mut self, name: &str) -> Option<u64> {
         let (before, after) = (value(self.before, name)?, value(self.after, name)?);
         let is_saturated = |counter: &Counter| {
-            counter.is_saturated()
-                && counter.known().is_some_and(|known| known.row.name() == name)
+            counter.is_saturated() && counter.known().is_some_and(|known| known.row.name() == name)
         };
         if self.after.iter().any(is_saturated) {
             self.warnings.push(format!("{name} is saturated: the real value is higher"));

@@ -15,7 +15,11 @@ fn with_one_host_without_rdma_the_whole_job_uses_tcp() {
         "{:?}",
         launch.notes
     );
-    assert!(launcher_command(&launch).contains("--mca pml ob1 --mca btl self,vader,tcp"), "{}", launcher_command(&launch));
+    assert!(
+        launcher_command(&launch).contains("--mca pml ob1 --mca btl self,vader,tcp"),
+        "{}",
+        launcher_command(&launch)
+    );
     assert_eq!(variable(&launch, 0, "NCCL_IB_DISABLE"), Some("1"));
 }
 
@@ -29,7 +33,11 @@ fn each_host_has_its_own_devices() {
     assert_eq!(variable(&launch, 0, "NCCL_IB_HCA"), Some("=mlx5_0:1"));
     assert_eq!(variable(&launch, 1, "NCCL_IB_HCA"), Some("=rocep24s0:1"));
     assert_eq!(variable(&launch, 0, "OMPI_MCA_pml"), None, "it is an argument of mpirun");
-    assert!(launcher_command(&launch).contains("opal_common_ucx_devices any"), "{}", launcher_command(&launch));
+    assert!(
+        launcher_command(&launch).contains("opal_common_ucx_devices any"),
+        "{}",
+        launcher_command(&launch)
+    );
     assert_ne!(launch.hosts[0].folder, launch.hosts[1].folder);
 }
 
@@ -51,10 +59,18 @@ fn without_ucx_libfabric_is_used() {
 fn efa_and_omni_path_have_their_own_transports() {
     let machines = pair("efa", "172.31.16.90", &five());
     let launch = planned(Framework::Mpi, Mode::Rdma, &five(), &machines).expect("a launch");
-    assert!(launcher_command(&launch).contains("mtl_ofi_provider_include efa"), "{}", launcher_command(&launch));
+    assert!(
+        launcher_command(&launch).contains("mtl_ofi_provider_include efa"),
+        "{}",
+        launcher_command(&launch)
+    );
     let machines = pair("hfi1", "10.0.0.1", &debian());
     let launch = planned(Framework::Mpi, Mode::Rdma, &debian(), &machines).expect("a launch");
-    assert!(launcher_command(&launch).contains("--mca pml cm --mca mtl psm2"), "{}", launcher_command(&launch));
+    assert!(
+        launcher_command(&launch).contains("--mca pml cm --mca mtl psm2"),
+        "{}",
+        launcher_command(&launch)
+    );
 }
 
 #[test]
@@ -64,7 +80,10 @@ fn hosts_without_a_common_network_get_their_own_interfaces() {
         Machine::new("b", "rxe", "192.168.122.40", &five()),
     ];
     let launch = planned(Framework::Mpi, Mode::Tcp, &five(), &machines).expect("a launch");
-    assert!(!launcher_command(&launch).contains("if_include") && launcher_command(&launch).contains("btl self,sm,tcp"));
+    assert!(
+        !launcher_command(&launch).contains("if_include")
+            && launcher_command(&launch).contains("btl self,sm,tcp")
+    );
     assert_eq!(variable(&launch, 0, "OMPI_MCA_btl_tcp_if_include"), Some("eno1"));
     assert_eq!(variable(&launch, 1, "OMPI_MCA_btl_tcp_if_include"), Some("eth0"));
 }

@@ -12,19 +12,19 @@
 
 mod answer;
 mod batch;
-mod slot_block;
 mod hello;
 mod listing;
 mod reply_immediate;
 mod request;
+mod slot_block;
 
 pub use answer::{Answer, Status};
 pub use batch::{Batch, BatchHead, Grant, Message};
-pub use slot_block::{SlotBlock, RequestSlot};
 pub use hello::{ClientHello, Limits, REGION, ServerHello, Service};
 pub use listing::{Entries, Entry};
 pub use reply_immediate::ReplyImmediate;
 pub use request::{Place, Request, Source};
+pub use slot_block::{RequestSlot, SlotBlock};
 
 /// Why a message is not valid: text for a log.
 pub type ProtocolError = &'static str;

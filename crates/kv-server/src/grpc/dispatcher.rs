@@ -135,7 +135,8 @@ impl Dispatcher {
         if let Err(why) = credentials.authenticated(&permissions) {
             return self.refuse(status::not_admitted(why));
         }
-        let Some(permit) = self.permits.take(permissions.identity_name(), self.idle_timeout).await else {
+        let Some(permit) = self.permits.take(permissions.identity_name(), self.idle_timeout).await
+        else {
             return self.refuse(status::too_many_calls());
         };
         (self.dispatch(request, credentials, permissions).await, Some(permit))

@@ -104,7 +104,8 @@ impl Grpc {
         drop(sender);
         let calls = Arc::new(Calls::default());
         let sessions = service.sessions().clone();
-        let dispatcher = Dispatcher::new(service, counts.clone(), calls.clone(), tls, idle_timeout).await;
+        let dispatcher =
+            Dispatcher::new(service, counts.clone(), calls.clone(), tls, idle_timeout).await;
         let dispatcher = Arc::new(dispatcher);
         let mut cleanup =
             interval((idle_timeout / 4).clamp(Duration::from_millis(100), MAX_CLEANUP_INTERVAL));

@@ -12,7 +12,7 @@ use crate::workers::connection::{BatchAnswers, ValueHold};
 use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveAreas};
-use crate::workers::send_buffers::{SendBuffers, SendBuffer};
+use crate::workers::send_buffers::{SendBuffer, SendBuffers};
 
 pub(crate) struct WorkerContext {
     shared: Arc<Shared>,

@@ -36,7 +36,12 @@ impl SendBuffers {
         let memory = Memory::allocate(step * count, Pages::Plain)?;
         let region = u16::try_from(self.regions.len()).map_err(|_| {
             let fix = "have fewer answers in flight";
-            Error::new(fabric::ErrorKind::Full, "allocate memory for answers", "too many regions", fix)
+            Error::new(
+                fabric::ErrorKind::Full,
+                "allocate memory for answers",
+                "too many regions",
+                fix,
+            )
         })?;
         self.regions.push(self.endpoint.register(&memory, Rights::NONE)?);
         let buffer = |at| SendBuffer { size: size as u8, region, offset: (at * step) as u32 };
@@ -102,7 +107,8 @@ mod tests {
     fn slots_are_reused_and_added() {
         let endpoint = Endpoint::new(Default::default()).unwrap();
         let mut send_buffers = SendBuffers::new(&endpoint).unwrap();
-        let all: Vec<SendBuffer> = (0..600).map(|_| send_buffers.write(b"answer").unwrap()).collect();
+        let all: Vec<SendBuffer> =
+            (0..600).map(|_| send_buffers.write(b"answer").unwrap()).collect();
         assert!(all.iter().all(|buffer| send_buffers.slice(buffer, 0, 6).to_vec() == b"answer"));
         all.into_iter().for_each(|buffer| send_buffers.release(buffer));
         assert_eq!(send_buffers.free[0].len(), 768);

@@ -250,8 +250,9 @@ impl Worker {
         self.context.draining = self.shared.is_draining();
         if self.shared.take_recheck(self.number) {
             let connections = self.connections.iter_mut();
-            let closed = connections
-                .filter_map(|(row, served)| (!served.connection.renew_permissions()).then_some(row));
+            let closed = connections.filter_map(|(row, served)| {
+                (!served.connection.renew_permissions()).then_some(row)
+            });
             let closed: Vec<u32> = closed.collect();
             closed.into_iter().for_each(|row| self.mark_hot(row));
         }

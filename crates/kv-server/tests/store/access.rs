@@ -71,7 +71,10 @@ fn an_identity_is_limited_to_its_scope() {
         assert_eq!(reader.get(b"team/a").unwrap().unwrap().to_vec(), value);
         assert_eq!(put(&mut reader, "team/a", b"x"), Err(ErrorKind::Denied));
         assert_eq!(put(&mut team, "other/a", b"x"), Err(ErrorKind::Denied));
-        assert_eq!(reader.delete(b"team/a", Condition::Always).unwrap_err().kind(), ErrorKind::Denied);
+        assert_eq!(
+            reader.delete(b"team/a", Condition::Always).unwrap_err().kind(),
+            ErrorKind::Denied
+        );
         let denied = team.get(b"other/a").unwrap_err();
         assert_eq!(denied.kind(), ErrorKind::Denied);
         assert!(denied.to_string().contains("token file"), "{denied}");

@@ -8,7 +8,7 @@ use fabric::link::{Endpoint, Link, Transport};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
 use kv_proto::wire::{
-    BatchHead, ClientHello, SlotBlock, Grant, Place, Request, RequestSlot, Source,
+    BatchHead, ClientHello, Grant, Place, Request, RequestSlot, SlotBlock, Source,
 };
 
 use crate::stamped_values::Random;

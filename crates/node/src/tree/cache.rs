@@ -133,7 +133,8 @@ impl FileCache {
 
     pub(super) fn resolve_metadata(&self, path: &str) -> Reading<FileMetadata> {
         self.metadata(path).unwrap_or_else(|| {
-            self.resolve_links(path).and_then(|path| self.metadata(&path).unwrap_or(Reading::Absent))
+            self.resolve_links(path)
+                .and_then(|path| self.metadata(&path).unwrap_or(Reading::Absent))
         })
     }
 

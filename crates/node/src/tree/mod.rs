@@ -240,7 +240,8 @@ impl Tree {
         if let Some(reading) = self.cache.borrow().metadata(path) {
             return reading;
         }
-        let reading = self.query(|folder| folder.metadata(path), |files| files.resolve_metadata(path));
+        let reading =
+            self.query(|folder| folder.metadata(path), |files| files.resolve_metadata(path));
         self.cache.borrow_mut().store_metadata(path, &reading);
         reading
     }

@@ -84,7 +84,8 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, SnapshotError> {
     if format != FORMAT {
         return Err(SnapshotError::Format(format));
     }
-    let Tail { scrubbed, environment, query_results } = part(bytes).map_err(SnapshotError::Damaged)?;
+    let Tail { scrubbed, environment, query_results } =
+        part(bytes).map_err(SnapshotError::Damaged)?;
     Ok(Document {
         about: part(bytes).map_err(SnapshotError::Damaged)?,
         files: part(bytes).map_err(SnapshotError::Damaged)?,

@@ -32,8 +32,11 @@ impl NicWatch {
     pub fn sample(&mut self, tree: &Tree, netdev: &str, now: Instant) -> Vec<Counter> {
         let found =
             if tree.is_live() { self.query(netdev, now) } else { from_snapshot(tree, netdev) };
-        let counter =
-            |(name, value)| Counter { name, source: CounterSource::Ethtool, value: Reading::Value(value) };
+        let counter = |(name, value)| Counter {
+            name,
+            source: CounterSource::Ethtool,
+            value: Reading::Value(value),
+        };
         found.unwrap_or_default().into_iter().map(counter).collect()
     }
 

@@ -214,7 +214,7 @@ fn point(test: Test, transport: Transport, size: u64, gbps: f64, median_ns: u64)
         seconds,
         operations: bytes / size,
         bytes,
-        latency: latency(median_ns, (bytes / size).max(2)),
+        latency: latencies(median_ns, (bytes / size).max(2)),
         cpu_seconds: cpu,
         peer_cpu_seconds: peer,
         lost: None,
@@ -246,7 +246,7 @@ fn rail(transport: Transport) -> Rail {
 
 /// Latencies with a realistic tail, in as many buckets as a histogram has: each part of the rest is a little slower, the last
 /// ones much slower.
-fn latency(median: u64, count: u64) -> Latency {
+fn latencies(median: u64, count: u64) -> Latency {
     let mut buckets = Vec::new();
     let mut left = count;
     let mut took = median as f64 * 0.9;

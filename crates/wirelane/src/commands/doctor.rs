@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use doctor::checklist::{self, State};
-use doctor::{self, CHECKS, Check, CheckInput, FindingsReport, Expectations, since};
+use doctor::{self, CHECKS, Check, CheckInput, Expectations, FindingsReport, since};
 use node::{Node, Reading, Tree};
 
 use crate::arguments::host::HostArgs;

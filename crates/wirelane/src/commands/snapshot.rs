@@ -67,7 +67,8 @@ fn read_all(tree: &Tree) -> Node {
     jobs::inventory::Table::new(&[(String::new(), Ok(input))]);
     let environment = tree.environment();
     let mode = environment::Mode::Auto;
-    let request = environment::Request { environment, mode, peers: &[], peers_option: "", nccl: None };
+    let request =
+        environment::Request { environment, mode, peers: &[], peers_option: "", nccl: None };
     // Only for the files that it reads.
     let _ = environment::plan(&node, tree, &request);
     node

@@ -146,9 +146,11 @@ impl NoTicket {
                     "check --tls-ca, and that the certificate contains the name in --server",
                 )
             }
-            Some(other) => {
-                (ErrorKind::Gone, other.to_string(), "check that the server was started with --tls-cert")
-            }
+            Some(other) => (
+                ErrorKind::Gone,
+                other.to_string(),
+                "check that the server was started with --tls-cert",
+            ),
             None => (
                 ErrorKind::Gone,
                 error.to_string(),

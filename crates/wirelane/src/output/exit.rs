@@ -121,7 +121,10 @@ impl From<kv_client::Error> for Failure {
         use kv_client::ErrorKind;
         let text = client_error(&error);
         match error.kind() {
-            ErrorKind::Condition(_) | ErrorKind::Full | ErrorKind::TooLong | ErrorKind::Overloaded => Failure::no(text),
+            ErrorKind::Condition(_)
+            | ErrorKind::Full
+            | ErrorKind::TooLong
+            | ErrorKind::Overloaded => Failure::no(text),
             ErrorKind::Denied | ErrorKind::Unsupported => Failure::no(text),
             ErrorKind::Misuse => Failure::usage(text),
             _ => Failure::failed(text),

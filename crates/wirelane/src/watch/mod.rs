@@ -199,7 +199,10 @@ fn host(mut tree: Tree, plan: &CollectionPlan) -> Result<Collector<Machine>, Fai
     Collector::start("host", plan.rdma_every, read)
 }
 
-fn processes(tree: Tree, plan: &CollectionPlan) -> Result<Collector<ProcessResourcesList>, Failure> {
+fn processes(
+    tree: Tree,
+    plan: &CollectionPlan,
+) -> Result<Collector<ProcessResourcesList>, Failure> {
     let read = move || Ok(node::watch::process_resources(&tree).unwrap_or_default());
     Collector::start("processes", plan.rdma_every, read)
 }

@@ -7,8 +7,7 @@ use doctor::watch::rows;
 
 /// Names in the exporter's tables; no tree has all of them.
 pub(crate) fn of_tables() -> BTreeSet<String> {
-    let counters =
-        node::counters::TABLE.iter().map(|known| format!("rdma_{}", known.row.name()));
+    let counters = node::counters::TABLE.iter().map(|known| format!("rdma_{}", known.row.name()));
     let rdma = rows::RDMA.iter().map(|row| format!("rdma_{}", row.name()));
     let own = rows::OWN.iter().map(|row| format!("wirelane_{}", row.name()));
     let statistics = node::counters::STATISTICS.iter();

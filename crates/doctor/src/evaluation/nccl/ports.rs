@@ -5,7 +5,7 @@ use report::nccl::Run;
 
 use super::Transferred;
 use crate::evaluation::bounds::{PCIE_PAYLOAD_RATIO, pcie_evidence};
-use crate::evaluation::{PortFacts, HostFacts};
+use crate::evaluation::{HostFacts, PortFacts};
 
 /// Ports that were used.
 pub(super) struct Ports {

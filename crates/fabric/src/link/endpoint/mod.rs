@@ -203,9 +203,12 @@ impl Endpoint {
         let left = limit.saturating_sub(started.elapsed());
         let up = link.wait_until_up(left);
         up.map_err(|not_up| match not_up {
-            NotUp::Impossible(why) => {
-                Error::new(ErrorKind::Unsupported, call(), why, "enable another transport at both ends")
-            }
+            NotUp::Impossible(why) => Error::new(
+                ErrorKind::Unsupported,
+                call(),
+                why,
+                "enable another transport at both ends",
+            ),
             NotUp::Lost(why) => {
                 // If RDMA is required, its absence is the reason.
                 let required = link.info.policy == Policy::Require;

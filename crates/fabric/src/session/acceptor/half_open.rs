@@ -9,7 +9,7 @@ use crate::session::connection::HandshakeResult;
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{HandshakeContext, HandshakeStep, HandshakeRefusal, Responder};
+use crate::session::responder::{HandshakeContext, HandshakeRefusal, HandshakeStep, Responder};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -193,7 +193,10 @@ fn read_error(error: &std::io::Error) -> Option<Action> {
 
 /// Why an unfinished handshake is given up.
 pub(super) fn slow() -> HandshakeRefusal {
-    HandshakeRefusal::new(Reason::Slow, "handshake timed out: check that the network is not overloaded")
+    HandshakeRefusal::new(
+        Reason::Slow,
+        "handshake timed out: check that the network is not overloaded",
+    )
 }
 
 /// Why the oldest of too many handshakes is given up.

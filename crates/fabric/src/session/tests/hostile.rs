@@ -3,7 +3,7 @@
 use super::*;
 use crate::session::answer::Answer;
 use crate::session::preface::Preface;
-use crate::session::responder::{HandshakeContext, HandshakeStep, HandshakeRefusal, Responder};
+use crate::session::responder::{HandshakeContext, HandshakeRefusal, HandshakeStep, Responder};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {

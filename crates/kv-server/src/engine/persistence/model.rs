@@ -17,7 +17,7 @@ use kv_store::WhenFull;
 
 use super::committer::Committer;
 use super::{LoadResult, PersistenceState, Write, WriteKind, loader};
-use crate::engine::{Engine, Settings, ReservedValue};
+use crate::engine::{Engine, ReservedValue, Settings};
 
 /// The content of the disk, which survives a crash.
 #[derive(Default, Clone)]
@@ -182,7 +182,8 @@ impl ModelTest {
                 true => WriteKind::Delete,
                 false => {
                     let length = if self.below(40) == 0 { CHUNK_BYTES + 1000 } else { 3000 };
-                    let Some(reserved) = reserve(&self.engine, &value(key, self.stamp, length)) else {
+                    let Some(reserved) = reserve(&self.engine, &value(key, self.stamp, length))
+                    else {
                         continue;
                     };
                     WriteKind::Put { reserved, ttl: None }

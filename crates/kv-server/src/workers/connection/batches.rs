@@ -5,8 +5,8 @@ use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
 use super::batch_answers::BatchAnswers;
 use super::client::{Client, reaches};
-use super::draining::is_continuation;
 use super::disk_requests::{LoadingBatch, Notification, Submission};
+use super::draining::is_continuation;
 use super::preloaded::Preloaded;
 use super::put_fetches::{AnswerIndex, NextStep};
 use super::serving::{PendingWork, Serving};
@@ -249,7 +249,14 @@ impl Connection {
         }
         let max_slices = self.link.caps().max_slices;
         let receive_buffer = client.receive_buffer();
-        self.replies.write(batch_answers, buffer, receive_buffer, max_slices, &mut self.ops, context);
+        self.replies.write(
+            batch_answers,
+            buffer,
+            receive_buffer,
+            max_slices,
+            &mut self.ops,
+            context,
+        );
     }
 
     /// Handles the completion of a write of an answer.

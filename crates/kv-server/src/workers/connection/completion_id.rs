@@ -94,12 +94,8 @@ mod tests {
 
     #[test]
     fn ids_are_parsed_as_encoded() {
-        let operations = [
-            SlotBlockOp::Line,
-            SlotBlockOp::LastLine,
-            SlotBlockOp::State,
-            SlotBlockOp::Wake,
-        ];
+        let operations =
+            [SlotBlockOp::Line, SlotBlockOp::LastLine, SlotBlockOp::State, SlotBlockOp::Wake];
         let slots = [0, 1, SEQUENCE].map(SlotBlockOp::Slot);
         let rows = [0, 7, u32::MAX].into_iter().flat_map(|row| {
             [
@@ -114,9 +110,7 @@ mod tests {
             assert_eq!(CompletionId::parse(id.encode()), Some(id));
         }
         assert_eq!(
-            CompletionId::parse(
-                CompletionId::SlotBlock(SlotBlockOp::Slot(1 << 48 | 3)).encode()
-            ),
+            CompletionId::parse(CompletionId::SlotBlock(SlotBlockOp::Slot(1 << 48 | 3)).encode()),
             { Some(CompletionId::SlotBlock(SlotBlockOp::Slot(3))) }
         );
     }

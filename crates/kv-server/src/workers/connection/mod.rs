@@ -18,11 +18,10 @@ mod batch_answers;
 mod batch_limits;
 mod batches;
 mod client;
-mod draining;
 mod completion_id;
-mod slot_poller;
 mod control_messages;
 mod disk_requests;
+mod draining;
 mod handles;
 mod in_place_reads;
 mod measure;
@@ -35,6 +34,7 @@ mod read;
 mod receives;
 mod replies;
 mod serving;
+mod slot_poller;
 mod slots;
 mod write;
 
@@ -49,7 +49,6 @@ use crate::workers::context::WorkerContext;
 pub(crate) use batch_answers::{BatchAnswers, ValueHold};
 use client::Client;
 use completion_id::CompletionId;
-use slot_poller::SlotPoller;
 use control_messages::ControlMessages;
 pub(crate) use disk_requests::Notification;
 pub(crate) use in_place_reads::InPlaceReads;
@@ -58,6 +57,7 @@ use peer::{Peer, State};
 use pending::Pending;
 use receives::Receives;
 use replies::Replies;
+use slot_poller::SlotPoller;
 
 pub(crate) struct Connection {
     pub(crate) link: Link,

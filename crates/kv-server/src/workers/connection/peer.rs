@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use access::Permissions;
 use fabric::Lane;
 use fabric::link::Link;
-use kv_proto::wire::{ClientHello, SlotBlock, Limits, ServerHello};
+use kv_proto::wire::{ClientHello, Limits, ServerHello, SlotBlock};
 
 use super::batch_limits::MAX_TRANSFER_BYTES;
 use super::client::{Client, MAX_REGIONS, import};
@@ -141,14 +141,8 @@ impl Peer {
                 let hello = ServerHello { epoch, session: id, resumed, limits, pool };
                 self.session = Some(session.clone());
                 let share = engine.quota().share();
-                let client = Client::new(
-                    session,
-                    permissions,
-                    share,
-                    receive_buffer,
-                    slot_block,
-                    in_place,
-                );
+                let client =
+                    Client::new(session, permissions, share, receive_buffer, slot_block, in_place);
                 self.state = State::Client(Box::new(client));
                 Ok(hello.to_bytes())
             }

@@ -117,7 +117,8 @@ impl PutFetches {
         }
         let reads_in_flight = (ops.len() - first) as u32;
         let target = AnswerIndex { batch, index };
-        let row = self.in_flight.insert(PutFetch { target, reads_in_flight, failed: false, purpose });
+        let row =
+            self.in_flight.insert(PutFetch { target, reads_in_flight, failed: false, purpose });
         ops.iter_mut().skip(first).for_each(|op| op.op_id = CompletionId::PutFetch(row).encode());
     }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
 use fabric::{Lane, Op, Slices, Window, Work};
-use kv_proto::wire::{SlotBlock, RequestSlot};
+use kv_proto::wire::{RequestSlot, SlotBlock};
 
 use super::client::Client;
 use super::completion_id::{CompletionId, SlotBlockOp};
@@ -188,11 +188,8 @@ impl SlotPoller {
             return LineRead::NotShared;
         }
         let last = self.state == PollState::LastRead;
-        let id = CompletionId::SlotBlock(if last {
-            SlotBlockOp::LastLine
-        } else {
-            SlotBlockOp::Line
-        });
+        let id =
+            CompletionId::SlotBlock(if last { SlotBlockOp::LastLine } else { SlotBlockOp::Line });
         let from = receive_buffer.at(SlotBlock::CLIENT as u64);
         ops.push_back(Op::read(id.encode(), area.line(), from));
         self.in_flight += 1;
@@ -201,12 +198,7 @@ impl SlotPoller {
     }
 
     /// Handles the completion of an operation on the slot block.
-    pub(super) fn completed(
-        &mut self,
-        op: SlotBlockOp,
-        is_ok: bool,
-        context: &mut WorkerContext,
-    ) {
+    pub(super) fn completed(&mut self, op: SlotBlockOp, is_ok: bool, context: &mut WorkerContext) {
         self.in_flight -= 1;
         match op {
             SlotBlockOp::Line | SlotBlockOp::LastLine => self.reading = false,
@@ -268,10 +260,7 @@ impl SlotPoller {
     pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
         if line.flag_set && line.word(SlotBlock::CLIENT) == SlotBlock::SET {
             let work = Work::Send { from: Slices::EMPTY, imm: Some(0) };
-            ops.push_back(Op {
-                op_id: CompletionId::SlotBlock(SlotBlockOp::Wake).encode(),
-                work,
-            });
+            ops.push_back(Op { op_id: CompletionId::SlotBlock(SlotBlockOp::Wake).encode(), work });
             self.in_flight += 1;
         }
     }

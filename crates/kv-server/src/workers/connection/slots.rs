@@ -1,7 +1,7 @@
 //! Request slots: batches that a client announces in its slot block.
 
 use fabric::{Completion, Work};
-use kv_proto::wire::{SlotBlock, Message};
+use kv_proto::wire::{Message, SlotBlock};
 
 use super::Connection;
 use super::completion_id::SlotBlockOp;

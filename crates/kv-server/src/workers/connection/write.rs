@@ -162,8 +162,11 @@ impl Serving<'_> {
             Ok(reservation) => reservation,
             Err(why) => return reserve_refused(&why),
         };
-        let staged =
-            StagedValue::new(ReservedValue::new(self.context.engine.clone(), reservation, Some(claim)));
+        let staged = StagedValue::new(ReservedValue::new(
+            self.context.engine.clone(),
+            reservation,
+            Some(claim),
+        ));
         match self.client.handles.stage(staged, Instant::now()) {
             Some(handle) => {
                 let mut answer = Answer { length, ..Answer::new(Status::Ok) };

@@ -101,7 +101,9 @@ impl From<measure::Error> for Failure {
     fn from(error: measure::Error) -> Self {
         match error.kind {
             measure::ErrorKind::Misuse => Failure::usage(error.to_string()),
-            measure::ErrorKind::Refused | measure::ErrorKind::Gone => Failure::failed(error.to_string()),
+            measure::ErrorKind::Refused | measure::ErrorKind::Gone => {
+                Failure::failed(error.to_string())
+            }
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use report::{Point, Rail, PointLatency, Test, Transport, Verdict};
+use report::{Point, PointLatency, Rail, Test, Transport, Verdict};
 
 use super::run::PrintedPoint;
 use crate::arguments::size;

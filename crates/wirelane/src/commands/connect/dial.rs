@@ -56,7 +56,9 @@ pub(crate) fn try_addresses(
             Ok(link) => return Ok(link),
             Err(error) => match error.kind() {
                 // A server answered, and refused.
-                ErrorKind::Denied | ErrorKind::Unsupported | ErrorKind::Full => return Err(error.into()),
+                ErrorKind::Denied | ErrorKind::Unsupported | ErrorKind::Full => {
+                    return Err(error.into());
+                }
                 // Also `Misuse`: another kind of server answered.
                 _ => last = Failure::failed(error.to_string()),
             },

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use jobs::environment::{DeviceVerdict, Mode, EnvironmentPlan, Refusal, Request, Version};
+use jobs::environment::{DeviceVerdict, EnvironmentPlan, Mode, Refusal, Request, Version};
 use node::{Node, Tree};
 
 use crate::output;

@@ -10,7 +10,7 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 
 use clap::Args;
-use jobs::environment::{Format, Mode, EnvironmentPlan};
+use jobs::environment::{EnvironmentPlan, Format, Mode};
 
 use crate::commands::env::JobArgs;
 use crate::output;

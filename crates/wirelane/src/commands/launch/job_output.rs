@@ -55,7 +55,10 @@ impl JobOutput {
         let folder = parent.join(&launch.id);
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&folder);
         created.map_err(|error| failed(&folder, &error))?;
-        let launcher = launch.launcher.as_ref().map(|launcher| (launcher_name(&launcher.command), launcher.tag));
+        let launcher = launch
+            .launcher
+            .as_ref()
+            .map(|launcher| (launcher_name(&launcher.command), launcher.tag));
         let hosts = launch.hosts.iter().map(|host| host.host.as_str());
         let names = hosts.chain(launcher.as_ref().map(|(name, _)| name.as_str()));
         let sources = names.map(|name| Source::open(name, &folder)).collect::<Result<_, _>>()?;

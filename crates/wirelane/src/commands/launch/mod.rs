@@ -87,7 +87,10 @@ fn plan(
     let job_hosts: Vec<_> = found.iter().map(ProbedHost::job_host).collect();
     let id = random_id()?;
     let ssh = match probe::ssh_replacement(found) {
-        Some(_) => vec!["sh".to_owned(), format!("{}/{}", job::launcher_folder(&id), job::SSH_REPLACEMENT_FILE)],
+        Some(_) => vec![
+            "sh".to_owned(),
+            format!("{}/{}", job::launcher_folder(&id), job::SSH_REPLACEMENT_FILE),
+        ],
         None => probe::ssh(),
     };
     let job = Job {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use jobs::inventory::Host;
 use jobs::environment::shell_word;
+use jobs::inventory::Host;
 use jobs::launch::{JobHost, Tools};
 use node::{Node, Tree};
 

@@ -121,7 +121,8 @@ impl TopArgs {
         }
         // Collectors read for every sample: only `interval` sets how often.
         let every = Duration::ZERO;
-        let plan = CollectionPlan { rdma_every: every, gpu_every: every, ..CollectionPlan::default() };
+        let plan =
+            CollectionPlan { rdma_every: every, gpu_every: every, ..CollectionPlan::default() };
         let host = self.host.clone();
         let max_bytes = self.record_max.0 as u64;
         let record = |path: &PathBuf| Recording::create(path, max_bytes);

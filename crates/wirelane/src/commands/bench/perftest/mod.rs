@@ -8,7 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use measure::{PortId, PortPair, Transports};
-use report::{Document, Latency, Operation, Outcome, Plan, Point, PointLatency, Test, Tool, Transport};
+use report::{
+    Document, Latency, Operation, Outcome, Plan, Point, PointLatency, Test, Tool, Transport,
+};
 
 use super::args::{PathArgs, ShapeArgs};
 use super::facts;
@@ -228,7 +230,9 @@ fn point(plan: &Plan, pair: &PortPair, to: &str, row: Row) -> Point {
             messages_per_second,
             ..point
         },
-        latency => Point { latency: point_latency(latency), operations: iterations(latency), ..point },
+        latency => {
+            Point { latency: point_latency(latency), operations: iterations(latency), ..point }
+        }
     }
 }
 

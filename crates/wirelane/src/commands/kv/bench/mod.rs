@@ -94,7 +94,12 @@ fn measure(
 }
 
 /// Draws a progress bar on a terminal, until the clients have finished.
-fn draw_progress(plan: &KvBenchPlan, progress: &AtomicU64, started: Instant, finished: impl Fn() -> bool) {
+fn draw_progress(
+    plan: &KvBenchPlan,
+    progress: &AtomicU64,
+    started: Instant,
+    finished: impl Fn() -> bool,
+) {
     let total = plan.steps();
     let Some(bar) = output::steps(total, "measuring") else { return };
     while !finished() {

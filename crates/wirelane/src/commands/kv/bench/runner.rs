@@ -187,8 +187,10 @@ impl<'p> Runner<'p> {
     #[cold]
     fn failed(&mut self, error: &Error) {
         self.tally.error(client_error(error));
-        self.is_lost |=
-            matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::ProtocolError);
+        self.is_lost |= matches!(
+            error.kind(),
+            ErrorKind::Unavailable | ErrorKind::TimedOut | ErrorKind::ProtocolError
+        );
     }
 
     #[cold]
