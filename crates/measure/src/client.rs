@@ -44,7 +44,7 @@ impl Client {
         let ours = serde_json::to_vec(&Hello::new(false, serde_json::Value::Null))
             .map_err(|error| Error::misuse(error.to_string()))?;
         let session =
-            session::dial(server, credentials, &ours, &session::Config::default(), limit)?;
+            session::connect(server, credentials, &ours, &session::Config::default(), limit)?;
         let hello = Hello::parse(session.hello()).map_err(Error::refused)?;
         Ok(Client {
             control: ControlChannel::new(session),

@@ -62,13 +62,13 @@ impl Session {
     }
 
     /// The name of the key, or the identity of the ticket, that authenticated the session; `anonymous`
-    /// without either. The end that dialled with a ticket does not know its identity and returns `ticket`.
+    /// without either. An initiator with a ticket does not know its identity and returns `ticket`.
     pub fn identity(&self) -> &str {
         &self.opened.identity
     }
 
     /// The number of revocations in the listener's keyring when the peer was authenticated: see
-    /// [`Keyring::revocations`](super::Keyring::revocations). 0 at the end that dialled.
+    /// [`Keyring::revocations`](super::Keyring::revocations). 0 at the initiator.
     pub fn revocations(&self) -> u64 {
         self.opened.revocations
     }

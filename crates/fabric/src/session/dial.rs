@@ -29,7 +29,7 @@ pub enum Credentials {
 
 /// Opens a session to the listener at `address`, within `limit`: connects, performs the handshake, sends `hello`
 /// and receives the peer's.
-pub fn dial(
+pub fn connect(
     address: SocketAddr,
     credentials: &Credentials,
     hello: &[u8],
@@ -37,11 +37,13 @@ pub fn dial(
     limit: Duration,
 ) -> Result<Session, Error> {
     let deadline = deadline(limit);
-    let opened = try_dial(address, credentials, hello, config, deadline);
-    opened.map_err(|error| Error::new(error.kind, format!("dial {address}"), error.why, error.fix))
+    let opened = try_connect(address, credentials, hello, config, deadline);
+    opened.map_err(|error| {
+        Error::new(error.kind, format!("connect to {address}"), error.why, error.fix)
+    })
 }
 
-fn try_dial(
+fn try_connect(
     address: SocketAddr,
     credentials: &Credentials,
     hello: &[u8],
@@ -50,12 +52,12 @@ fn try_dial(
 ) -> Result<Session, HandshakeError> {
     let mut outgoing = Outgoing::default();
     let initiator = Initiator::new(credentials, hello, &mut outgoing.bytes)?;
-    let socket = connect(address, deadline).map_err(unreachable)?;
+    let socket = connect_tcp(address, deadline).map_err(unreachable)?;
     let opened = shake_hands(&socket, initiator, &mut outgoing, deadline)?;
     Session::new(socket, *opened, outgoing, config).map_err(unreachable)
 }
 
-fn connect(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
+fn connect_tcp(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> {
     let socket = TcpStream::connect_timeout(&address, left(deadline)?)?;
     // If no process listens, TCP may connect a local port to itself.
     if socket.local_addr()? == socket.peer_addr()? {

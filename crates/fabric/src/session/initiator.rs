@@ -1,4 +1,4 @@
-//! The handshake at the dialling end: bytes in, bytes out, without sockets.
+//! The handshake at the initiator: bytes in, bytes out, without sockets.
 
 use std::fmt;
 

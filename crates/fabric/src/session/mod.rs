@@ -2,10 +2,10 @@
 //!
 //! A TCP connection starts with a handshake that negotiates a version, authenticates both ends by a shared
 //! secret and exchanges hellos. The content of hellos and messages is defined by the caller; this module knows nothing of
-//! lanes. Nothing here blocks but [`dial()`] and
+//! lanes. Nothing here blocks but [`connect()`] and
 //! [`SessionListener::accept`], which have time limits. `docs/protocol.md` specifies the bytes on the wire.
 //!
-//! Start at [`Session`]. [`dial()`] connects to a [`SessionListener`], which returns the session at the other end;
+//! Start at [`Session`]. [`connect()`] connects to a [`SessionListener`], which returns the session at the other end;
 //! [`Keyring`] has the secrets that a listener authenticates initiators with, [`Credentials`] an initiator's own.
 
 mod answer;
@@ -31,7 +31,7 @@ mod ticket;
 use std::time::Duration;
 
 pub use connection::Session;
-pub use dial::{Credentials, dial};
+pub use dial::{Credentials, connect};
 pub use error::{SessionError, SessionErrorKind};
 pub use key::Key;
 pub use keyring::Keyring;

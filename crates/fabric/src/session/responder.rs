@@ -126,8 +126,8 @@ impl Responder {
         };
         let preface = Preface::parse(head)?;
         if preface == Preface::Plain && self.context.config.require_authentication {
-            let text = "authentication required: configure the key of this peer, or let it accept \
-            anonymous clients";
+            let text = "authentication required: configure the key of the listener, or let it \
+            accept anonymous initiators";
             return Err(Rejection::new(Reason::Unauthenticated, text));
         }
         let Some((first, rest)) = rest.split_at_checked(preface.noise_length()) else {
@@ -231,7 +231,8 @@ fn choose(theirs: Versions) -> Result<u8, Rejection> {
     }
     ours.common(theirs).ok_or_else(|| {
         let text = format!(
-            "this peer supports protocol versions {ours}, the client {theirs}: update the older end"
+            "the listener supports protocol versions {ours}, the initiator {theirs}: update the \
+            older end"
         );
         Rejection::new(Reason::WrongVersion, text)
     })
@@ -242,7 +243,7 @@ fn check_length(hello: Vec<u8>) -> Result<Vec<u8>, Refusal> {
     if hello.len() < MAX_MESSAGE {
         return Ok(hello);
     }
-    let text = format!("the hello of this peer has {} bytes, over the limit", hello.len());
+    let text = format!("the listener's hello has {} bytes, over the limit", hello.len());
     Err(Refusal { code: "hello_too_long", text })
 }
 

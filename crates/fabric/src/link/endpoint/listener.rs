@@ -34,7 +34,7 @@ impl Listener {
     pub fn accept(&self, limit: Duration) -> Option<Result<Link, Error>> {
         let session = self.session_listener.accept(limit)?;
         let Some(theirs) = Hello::parse(session.hello()) else {
-            let why = "the client's hello has an unknown format";
+            let why = "the initiator's hello has an unknown format";
             let fix = "run the same version at both ends";
             return Some(Err(Error::new(Kind::Unsupported, "accept a link", why, fix)));
         };
@@ -122,8 +122,9 @@ impl Inner {
             |port: &verbs::UsablePort| verbs::allowed(&port.gid, &self.settings.verbs.allowed_gids);
         let wanted = ours.policy != Policy::Off && !theirs.ports.is_empty();
         if wanted && !theirs.ports.iter().any(allowed) {
-            let text = "none of the client's GIDs is in security.rdma.allowed_gids of the listener"
-                .to_owned();
+            let text =
+                "none of the initiator's GIDs is in security.rdma.allowed_gids of the listener"
+                    .to_owned();
             return refuse("gid_not_allowed", text);
         }
         Ok(ours.to_bytes())

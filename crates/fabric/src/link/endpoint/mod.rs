@@ -175,7 +175,7 @@ impl Endpoint {
         let config = session::Config { peer_timeout: inner.settings.link.peer_timeout };
         let session = loop {
             let left = limit.saturating_sub(started.elapsed());
-            match session::dial(address, credentials, &ours.to_bytes(), &config, left) {
+            match session::connect(address, credentials, &ours.to_bytes(), &config, left) {
                 // The listener has too many connections: try again for a while.
                 Err(error)
                     if error.kind() == Kind::Full

@@ -15,7 +15,7 @@ fn other_key() -> Credentials {
 }
 
 #[test]
-fn a_caller_without_a_key_is_refused_with_a_fix() {
+fn an_initiator_without_a_key_is_refused_with_a_fix() {
     let listener = open(config());
     let error = call(&listener, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
@@ -123,7 +123,7 @@ fn the_check_gets_the_initiator_and_its_refusal_is_sent() {
         }
     });
     let listener = open(config);
-    assert_eq!(pair(&listener, &with_key()).0.hello(), b"THE CLIENT");
+    assert_eq!(pair(&listener, &with_key()).0.hello(), b"THE INITIATOR");
     let error = call(&listener, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), Kind::Denied);
     let text = error.to_string();
@@ -137,7 +137,7 @@ fn the_check_gets_the_initiator_and_its_refusal_is_sent() {
 fn long_texts_and_hellos_of_listeners_are_limited() {
     let mut config = lenient();
     config.check = std::sync::Arc::new(|_, hello| match hello {
-        b"the client" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
+        b"the initiator" => Err(Refusal { code: "no", text: "why? ".repeat(10_000) }),
         b"most" => Ok(vec![1; MAX_MESSAGE - 1]),
         _ => Ok(vec![1; MAX_MESSAGE]),
     });
@@ -145,9 +145,10 @@ fn long_texts_and_hellos_of_listeners_are_limited() {
     for credentials in [Credentials::None, with_key()] {
         let error = call(&listener, &credentials).unwrap_err();
         assert!(error.to_string().len() < 1400, "{error}");
-        let dial = |hello| dial(listener.address(), &credentials, hello, &Config::default(), LIMIT);
-        assert_eq!(dial(b"most").unwrap().hello(), vec![1; MAX_MESSAGE - 1]);
-        assert!(dial(b"more").unwrap_err().to_string().contains("hello_too_long"));
+        let connect =
+            |hello| connect(listener.address(), &credentials, hello, &Config::default(), LIMIT);
+        assert_eq!(connect(b"most").unwrap().hello(), vec![1; MAX_MESSAGE - 1]);
+        assert!(connect(b"more").unwrap_err().to_string().contains("hello_too_long"));
     }
     assert_eq!(listener.counts().refused_hellos(), [("hello_too_long", 2), ("no", 2)]);
 }
@@ -156,16 +157,16 @@ fn long_texts_and_hellos_of_listeners_are_limited() {
 fn hellos_are_limited_at_both_ends() {
     let listener = open(lenient());
     for credentials in [Credentials::None, with_key()] {
-        let dial = |hello: usize| {
-            dial(listener.address(), &credentials, &vec![1; hello], &Config::default(), LIMIT)
+        let connect = |hello: usize| {
+            connect(listener.address(), &credentials, &vec![1; hello], &Config::default(), LIMIT)
         };
-        assert_eq!(dial(32 << 10).unwrap().hello(), b"the listener");
+        assert_eq!(connect(32 << 10).unwrap().hello(), b"the listener");
         for more in [(32 << 10) + 1, 40_000, MAX_MESSAGE] {
-            let error = dial(more).unwrap_err();
+            let error = connect(more).unwrap_err();
             assert_eq!(error.kind(), Kind::Misuse);
             assert!(error.to_string().contains("oversized"), "{error}");
         }
-        let error = dial(MAX_MESSAGE + 1).unwrap_err();
+        let error = connect(MAX_MESSAGE + 1).unwrap_err();
         assert!(error.kind() == Kind::Misuse && !error.to_string().contains("oversized"));
     }
     assert_eq!(refusals(&listener), [("oversized", 6)]);
@@ -193,8 +194,7 @@ fn version_mismatches_name_both_versions() {
     let future = [&b"WLC1\x07\x09"[..], &[0xab; 100_000]].concat();
     let (answer, _) = Answer::parse(&answer(&listener, &future)).unwrap().unwrap();
     assert_eq!((answer.verdict, answer.chosen, answer.versions), (1, 0, Versions::OURS));
-    let text =
-        "this peer supports protocol versions 1 to 1, the client 7 to 9: update the older end";
+    let text = "the listener supports protocol versions 1 to 1, the initiator 7 to 9: update the older end";
     assert_eq!(String::from_utf8(answer.body).unwrap(), text);
     assert_eq!(refusals(&listener), [("wrong_version", 1)]);
     // A newer listener refuses us.
@@ -241,7 +241,7 @@ fn dial_server(sends: &[u8]) -> Error {
         socket.shutdown(std::net::Shutdown::Write).unwrap();
         socket.read_to_end(&mut Vec::new()).unwrap();
     });
-    let error = dial(address, &Credentials::None, b"", &Config::default(), LIMIT).unwrap_err();
+    let error = connect(address, &Credentials::None, b"", &Config::default(), LIMIT).unwrap_err();
     server.join().unwrap();
     error
 }
@@ -250,15 +250,16 @@ fn dial_server(sends: &[u8]) -> Error {
 fn missing_and_silent_listeners_are_gone() {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    let dial = |limit| dial(address, &with_key(), b"", &Config::default(), limit).unwrap_err();
-    let silent = dial(Duration::from_millis(50));
+    let connect =
+        |limit| connect(address, &with_key(), b"", &Config::default(), limit).unwrap_err();
+    let silent = connect(Duration::from_millis(50));
     assert_eq!(silent.kind(), Kind::Gone);
     assert!(silent.to_string().contains("did not finish the handshake in time"), "{silent}");
-    assert_eq!(dial(Duration::ZERO).kind(), Kind::Gone);
+    assert_eq!(connect(Duration::ZERO).kind(), Kind::Gone);
     drop(listener);
-    let missing = dial(LIMIT);
+    let missing = connect(LIMIT);
     assert_eq!(missing.kind(), Kind::Gone);
-    assert!(missing.to_string().contains(&format!("dial {address}")), "{missing}");
+    assert!(missing.to_string().contains(&format!("connect to {address}")), "{missing}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ fn silent_callers_do_not_block_others_or_disturb_sessions() {
     let mut silent = Vec::new();
     let mut honest = Vec::new();
     for number in 0..flood {
-        silent.push(connect(&listener));
+        silent.push(connect_raw(&listener));
         if number % 100 == 0 {
             initiator.send(&number.to_le_bytes()).unwrap();
             assert_eq!(next(&mut responder).unwrap(), number.to_le_bytes());
@@ -65,7 +65,7 @@ fn starve() {
     hogs.pop();
     let address = listener.address();
     let initiator = std::thread::spawn(move || {
-        dial(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
+        connect(address, &with_key(), b"", &Config::default(), LIMIT).unwrap()
     });
     wait_for("the listener to pause", || listener.counts().starved() >= 3);
     assert_eq!(listener.counts().accepted(), 0);
@@ -73,7 +73,7 @@ fn starve() {
     let pauses = started.elapsed().as_millis() as u64 / 100 + 1;
     assert!(listener.counts().starved() <= pauses + 1, "it spins");
     drop(hogs);
-    let mut responder = listener.accept(LIMIT).expect("the client that waited");
+    let mut responder = listener.accept(LIMIT).expect("the initiator that waited");
     let mut initiator = initiator.join().unwrap();
     initiator.send(b"at last").unwrap();
     assert_eq!(next(&mut responder).unwrap(), b"at last");

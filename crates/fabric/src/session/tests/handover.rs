@@ -18,7 +18,7 @@ fn streams_of_lanes_are_handed_over_after_their_header() {
     }));
     let listener = open(config);
     let header = |stream: u8| [&b"WLT1"[..], &[stream], &[9; 16]].concat();
-    let mut lane = connect(&listener);
+    let mut lane = connect_raw(&listener);
     lane.set_nodelay(true).unwrap();
     for byte in &header(3)[..20] {
         lane.write_all(&[*byte]).unwrap();
@@ -33,7 +33,7 @@ fn streams_of_lanes_are_handed_over_after_their_header() {
     wait_for("the count", || listener.counts().lanes() == 1);
     assert_eq!(answer(&listener, &header(4)), b"");
     wait_for("the refusal", || refusals(&listener) == [("unexpected_stream", 1)]);
-    drop(connect(&listener).write_all(&header(3)[..20]));
+    drop(connect_raw(&listener).write_all(&header(3)[..20]));
     wait_for("one cut short", || {
         refusals(&listener) == [("truncated", 1), ("unexpected_stream", 1)]
     });
@@ -55,7 +55,7 @@ fn other_protocols_are_handed_over_unread() {
     let listener = open(config);
     // One that starts like ours, and one for which a single byte is enough.
     for (begin, rest) in [(&b"PRI * HTTP/2.0\r\n"[..], &b""[..]), (b"WLX", b"Y"), (b"G", b"ET /")] {
-        let mut initiator = connect(&listener);
+        let mut initiator = connect_raw(&listener);
         initiator.write_all(begin).unwrap();
         let mut socket = handed.recv_timeout(LIMIT).unwrap();
         initiator.write_all(rest).unwrap();
@@ -72,7 +72,7 @@ fn other_protocols_are_handed_over_unread() {
 #[test]
 fn other_protocols_without_a_handler_are_refused() {
     let listener = open(config());
-    let mut initiator = connect(&listener);
+    let mut initiator = connect_raw(&listener);
     initiator.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let _ = initiator.read_to_end(&mut Vec::new());
     wait_for("the refusal", || refusals(&listener) == [("unknown_protocol", 1)]);

@@ -30,7 +30,7 @@ fn a_complete_handshake_followed_by_a_close_is_a_session() {
     let mut raw = RawInitiator::new(&listener, &Credentials::None);
     raw.shake_hands(usize::MAX).expect("in");
     // All that an initiator sends, without waiting for answers.
-    let mut socket = connect(&listener);
+    let mut socket = connect_raw(&listener);
     socket.write_all(&raw.bytes).unwrap();
     socket.shutdown(std::net::Shutdown::Write).unwrap();
     wait_for("the session", || listener.counts().accepted() == 2);
@@ -44,7 +44,7 @@ fn slow_callers_are_refused() {
     // Nothing; one byte; the magic and one byte; the start of a lane's stream header; a preface.
     let starts = [&b""[..], b"W", b"WLC1\x01", b"WLT1\x00", &Preface::Plain.to_bytes()];
     let mut sockets = starts.map(|start| {
-        let mut socket = connect(&listener);
+        let mut socket = connect_raw(&listener);
         // On a slow machine the time limit may have passed.
         let _ = socket.write_all(start);
         socket

@@ -12,7 +12,7 @@ fn peers_are_identified_and_exchange_messages() {
         let (mut initiator, mut responder) = pair(&listener, &credentials);
         assert_eq!(
             (initiator.hello(), responder.hello()),
-            (&b"the listener"[..], &b"the client"[..])
+            (&b"the listener"[..], &b"the initiator"[..])
         );
         assert_eq!((initiator.identity(), responder.identity()), (name, name));
         assert_eq!(initiator.is_encrypted(), name == "cluster");

@@ -17,7 +17,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use super::connection::HandshakeResult;
 use super::initiator::Initiator;
 use super::{
-    Config, Credentials, Key, ListenerConfig, Reason, Session, SessionError, SessionListener, dial,
+    Config, Credentials, Key, ListenerConfig, Reason, Session, SessionError, SessionListener,
+    connect,
 };
 use crate::error::Error;
 
@@ -46,13 +47,13 @@ fn open(config: ListenerConfig) -> SessionListener {
 }
 
 fn call(listener: &SessionListener, credentials: &Credentials) -> Result<Session, Error> {
-    dial(listener.address(), credentials, b"the client", &Config::default(), LIMIT)
+    connect(listener.address(), credentials, b"the initiator", &Config::default(), LIMIT)
 }
 
 /// Both ends of a session: the initiator's, then the listener's.
 fn pair(listener: &SessionListener, credentials: &Credentials) -> (Session, Session) {
     let initiator = call(listener, credentials).unwrap();
-    (initiator, listener.accept(LIMIT).expect("the client is accepted"))
+    (initiator, listener.accept(LIMIT).expect("the initiator is accepted"))
 }
 
 /// The nonzero numbers of refusals by reason.
@@ -93,8 +94,8 @@ struct RawInitiator {
 impl RawInitiator {
     fn new(listener: &SessionListener, credentials: &Credentials) -> Self {
         let mut bytes = Vec::new();
-        let initiator = Initiator::new(credentials, b"the client", &mut bytes).unwrap();
-        RawInitiator { socket: connect(listener), initiator, bytes }
+        let initiator = Initiator::new(credentials, b"the initiator", &mut bytes).unwrap();
+        RawInitiator { socket: connect_raw(listener), initiator, bytes }
     }
 
     /// Performs the handshake, but sends at most `max_bytes` bytes. `None`: the handshake is not finished.
@@ -116,7 +117,7 @@ impl RawInitiator {
     }
 }
 
-fn connect(listener: &SessionListener) -> TcpStream {
+fn connect_raw(listener: &SessionListener) -> TcpStream {
     let socket = TcpStream::connect(listener.address()).unwrap();
     socket.set_read_timeout(Some(LIMIT)).unwrap();
     socket
@@ -124,7 +125,7 @@ fn connect(listener: &SessionListener) -> TcpStream {
 
 /// Sends these bytes, and returns all that the listener answers until it closes the connection.
 fn answer(listener: &SessionListener, bytes: &[u8]) -> Vec<u8> {
-    let mut socket = connect(listener);
+    let mut socket = connect_raw(listener);
     socket.write_all(bytes).unwrap();
     let mut answer = Vec::new();
     socket.read_to_end(&mut answer).unwrap();

@@ -20,7 +20,7 @@ fn handshake(
     let (context, now) = (HandshakeContext::new(config).unwrap(), Instant::now());
     let mut responder = Responder::new(&context, SocketAddr::from((Ipv4Addr::LOCALHOST, 1)));
     let (mut sent, mut received) = (Vec::new(), Vec::new());
-    let mut initiator = Initiator::new(credentials, b"the client", &mut sent).unwrap();
+    let mut initiator = Initiator::new(credentials, b"the initiator", &mut sent).unwrap();
     to_listener(&mut sent);
     let mut outcome = Outcome { initiator: Ok(None), responder: None };
     if let HandshakeStep::Open(opened) = responder.take(&sent, now, &mut received) {
