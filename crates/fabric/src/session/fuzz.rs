@@ -4,8 +4,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Instant;
 
 use super::answer::Answer;
+use super::connect::Credentials;
 use super::connection::HandshakeResult;
-use super::dial::Credentials;
 use super::framing::Framing;
 use super::initiator::Initiator;
 use super::key::Key;

@@ -5,8 +5,8 @@ use std::fmt;
 use snow::HandshakeState;
 
 use super::answer::{Answer, UnknownProtocol};
+use super::connect::Credentials;
 use super::connection::HandshakeResult;
-use super::dial::Credentials;
 use super::framing::{Framing, FramingError};
 use super::key::{KeyId, Secret};
 use super::noise::{FIRST_MESSAGE_BYTES, TAG_BYTES, initiator};

@@ -9,8 +9,8 @@
 //! [`Keyring`] has the secrets that a listener authenticates initiators with, [`Credentials`] an initiator's own.
 
 mod answer;
+mod connect;
 mod connection;
-mod dial;
 mod error;
 mod framing;
 #[cfg(any(test, feature = "fuzz"))]
@@ -30,8 +30,8 @@ mod ticket;
 
 use std::time::Duration;
 
+pub use connect::{Credentials, connect};
 pub use connection::Session;
-pub use dial::{Credentials, connect};
 pub use error::{SessionError, SessionErrorKind};
 pub use key::Key;
 pub use keyring::Keyring;
