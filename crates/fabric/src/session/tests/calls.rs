@@ -78,7 +78,7 @@ fn a_ticket_expires() {
 }
 
 #[test]
-fn of_two_callers_with_the_same_ticket_one_is_accepted() {
+fn of_two_initiators_with_the_same_ticket_one_is_accepted() {
     let config = config();
     let keyring = config.keyring.clone();
     let listener = open(config);
