@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn ephemeral_keys_of_recent_callers_are_stored() {
+    fn ephemeral_keys_of_recent_initiators_are_stored() {
         let ring = Keyring::new();
         let initiator = |number: usize| {
             let mut ephemeral = [0; EPHEMERAL_BYTES];

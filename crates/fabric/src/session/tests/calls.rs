@@ -15,7 +15,7 @@ fn other_key() -> Credentials {
 }
 
 #[test]
-fn a_caller_without_a_key_is_refused_with_a_fix() {
+fn an_initiator_without_a_key_is_refused_with_a_fix() {
     let listener = open(config());
     let error = call(&listener, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
@@ -93,7 +93,7 @@ fn a_ticket_expires() {
 }
 
 #[test]
-fn of_two_callers_with_the_same_ticket_one_is_accepted() {
+fn of_two_initiators_with_the_same_ticket_one_is_accepted() {
     let config = config();
     let keyring = config.keyring.clone();
     let listener = open(config);
@@ -138,7 +138,7 @@ fn the_check_gets_the_initiator_and_its_refusal_is_sent() {
         }
     });
     let listener = open(config);
-    assert_eq!(pair(&listener, &with_key()).0.hello(), b"THE CLIENT");
+    assert_eq!(pair(&listener, &with_key()).0.hello(), b"THE INITIATOR");
     let error = call(&listener, &Credentials::None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
     let text = error.to_string();

@@ -8,7 +8,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::*;
 
 #[test]
-fn silent_callers_do_not_block_others_or_disturb_sessions() {
+fn silent_initiators_do_not_block_others_or_disturb_sessions() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
     let listener = open(ListenerConfig { handshake_timeout: hour, ..config() });

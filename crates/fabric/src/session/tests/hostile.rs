@@ -38,7 +38,7 @@ fn a_complete_handshake_followed_by_a_close_is_a_session() {
 }
 
 #[test]
-fn slow_callers_are_refused() {
+fn slow_initiators_are_refused() {
     let listener =
         open(ListenerConfig { handshake_timeout: Duration::from_millis(50), ..lenient() });
     // Nothing; one byte; the magic and one byte; the start of a lane's stream header; a preface.
@@ -58,7 +58,7 @@ fn slow_callers_are_refused() {
 }
 
 #[test]
-fn a_caller_given_up_gets_the_reason_at_any_stage() {
+fn an_initiator_given_up_gets_the_reason_at_any_stage() {
     let no = HandshakeRefusal::new(Reason::Slow, "it took too long");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
     for credentials in [Credentials::None, with_key()] {

@@ -69,7 +69,7 @@ fn every_changed_bit_of_the_handshake_is_detected() {
 }
 
 #[test]
-fn a_caller_with_a_key_cannot_be_downgraded_to_none() {
+fn an_initiator_with_a_key_cannot_be_downgraded_to_none() {
     // As if it had called without a key: the listener accepts such initiators.
     let without = |sent: &mut Vec<u8>| {
         sent.truncate(25);
