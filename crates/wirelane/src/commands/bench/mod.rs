@@ -102,9 +102,7 @@ impl From<measure::Error> for Failure {
         let text = exit::with_options(error.to_string(), &error);
         match error.kind {
             measure::ErrorKind::Misuse => Failure::usage(text),
-            measure::ErrorKind::Refused | measure::ErrorKind::Gone => {
-                Failure::failed(text)
-            }
+            measure::ErrorKind::Refused | measure::ErrorKind::Gone => Failure::failed(text),
         }
     }
 }
