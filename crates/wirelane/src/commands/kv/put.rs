@@ -55,14 +55,13 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &PutArgs) -> Result<
     };
     let (connector, client) = store.connect(global)?;
     let max = client.limits().map_or(u64::MAX, |limits| limits.value);
-    let (connector, mut client, source) = match input.may_wait() {
-        false => (connector, client, input.read(max)?),
+    let (mut client, source) = match input.may_wait() {
+        false => (client, input.read(max)?),
         true => {
             // Nobody polls the connection while the input is read: the store would take this client for lost.
-            drop((connector, client));
+            drop(client);
             let source = input.read(max)?;
-            let (connector, client) = store.connect(global)?;
-            (connector, client, source)
+            (connector.connect()?, source)
         }
     };
     let length = source.length();
