@@ -47,14 +47,26 @@ fn lines_that_rules_were_written_from_are_right() {
 }
 
 /// Of each twenty lines of `development.tsv` so many must be right.
-const RIGHT_OF_TWENTY: usize = 13;
+const RIGHT_OF_TWENTY: usize = 19;
 
 /// Prints no line: who writes rules does not read them.
 #[test]
 fn lines_that_were_not_read_while_writing_rules_are_not_explained_worse() {
     let (scored, right) = score_all(include_str!("error_lines/held_out.tsv"));
-    assert!(right >= RIGHT_WHEN_SCORED, "{right} of {}", scored.len());
+    assert!(right * 100 >= scored.len() * RIGHT_PERCENT, "{right} of {}", scored.len());
 }
 
-/// The lines of `held_out.tsv` that were right when they were scored.
-const RIGHT_WHEN_SCORED: usize = 0;
+/// Of each hundred lines of `held_out.tsv` so many must be right: those that were when they were scored.
+const RIGHT_PERCENT: usize = 90;
+
+#[test]
+fn harmless_lines_are_not_explained() {
+    let lines: Vec<&str> = include_str!("error_lines/harmless.txt").lines().collect();
+    assert!(lines.len() >= 40, "{} lines", lines.len());
+    let explained: Vec<String> = lines
+        .iter()
+        .flat_map(|line| parse(line))
+        .map(|error| format!("{:?} ({}): {}", error.subject, error.title, error.line))
+        .collect();
+    assert_eq!(explained, Vec::<String>::new());
+}
