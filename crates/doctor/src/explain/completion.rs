@@ -16,14 +16,13 @@ pub struct Completion {
     pub device: Option<String>,
 }
 
-/// The failed completion that a line reports.
-pub(super) fn read(line: &str) -> Option<Completion> {
-    let lower = line.to_lowercase();
-    let status = *status(line, &lower)?;
+/// The failed completion that a line reports; `lower` is the line in lower case.
+pub(super) fn read(line: &str, lower: &str) -> Option<Completion> {
+    let status = *status(line, lower)?;
     if status.number == 0 {
         return None;
     }
-    let vendor = vendor(&lower).map(Syndrome::new);
+    let vendor = vendor(lower).map(Syndrome::new);
     Some(Completion { status, vendor, device: device(line) })
 }
 
@@ -33,7 +32,19 @@ fn status(line: &str, lower: &str) -> Option<&'static Status> {
         .or_else(|| by_mlx5(lower))
         .or_else(|| by_libfabric(lower))
         .or_else(|| by_number(lower))
-        .or_else(|| Status::described_in(lower).filter(|_| has_any(lower, VERBS_WORDS)))
+        .or_else(|| described(lower))
+}
+
+/// Drivers print the words of a status with spaces or underscores.
+fn described(lower: &str) -> Option<&'static Status> {
+    // Most lines have none of these, and need no search for all descriptions.
+    if !["err", "exceed", "flush", "local", "remote", "retry", "rnr", "not ready", "response"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
+        return None;
+    }
+    Status::described_in(&lower.replace('_', " ")).filter(|_| is_about_verbs(lower))
 }
 
 fn by_mlx5(lower: &str) -> Option<&'static Status> {
@@ -66,6 +77,11 @@ fn by_number(lower: &str) -> Option<&'static Status> {
     Status::of_number(number.value)
 }
 
+/// Also in names like `rpcrdma`.
+fn is_about_verbs(lower: &str) -> bool {
+    lower.contains("rdma") || has_any(lower, VERBS_WORDS)
+}
+
 fn has_any(lower: &str, words: &[&str]) -> bool {
     words.iter().any(|word| has_word_start(lower, word))
 }
@@ -79,12 +95,20 @@ const COMPLETION_WORDS: &[&str] = &[
     "vend_err",
     "vendor code",
     "wr_id",
+    "wrid",
+    "wr id",
     "wc.status",
     "wc->status",
     "wc status",
     "work completion",
+    "cq completion",
+    "completion with error",
+    "poll_cq",
+    "poll cq",
     "cqe",
-    "ibv_",
+    "ibv_wc",
+    "wc[",
+    "ib failure",
     "net/ib",
 ];
 /// Without one of these words, `remote access` or `response timeout` is not about verbs.
@@ -99,7 +123,6 @@ const VERBS_WORDS: &[&str] = &[
     "nccl",
     "net/ib",
     "qp",
-    "rdma",
     "opcode",
     "retry count",
     "rkey",

@@ -3,15 +3,16 @@
 use super::Subject;
 use super::scan::{has_word, has_word_start, number, number_after};
 
-pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
-    let lower = line.to_lowercase();
-    let number = number_after(&lower, "prov_errno")
+pub(super) fn read(lower: &str) -> Option<(String, Vec<String>, Subject)> {
+    let number = ["prov_errno", "efa internal error"]
+        .iter()
+        .find_map(|word| number_after(lower, word))
         .map(|number| number.value)
-        .or_else(|| at_the_end(&lower));
+        .or_else(|| at_the_end(lower));
     let row = match number {
         Some(number) => TABLE.iter().find(|row| row.0 == number)?,
         // Common words count only if the line is about EFA.
-        None if !is_named(&lower) => return None,
+        None if !is_named(lower) => return None,
         None => TABLE.iter().rev().find(|row| lower.contains(&row.1.to_lowercase()))?,
     };
     let (number, words, subject, meaning) = *row;
@@ -26,7 +27,8 @@ fn is_named(lower: &str) -> bool {
 
 /// `efa_rdm_txe_handle_error … message: Invalid address … (7)`.
 fn at_the_end(lower: &str) -> Option<u32> {
-    if !lower.contains(":efa:") {
+    // Other parts of the provider end their lines with error numbers of Linux.
+    if !lower.contains(":efa:cq:") {
         return None;
     }
     let (_, last) = lower.trim_end().strip_suffix(')')?.rsplit_once('(')?;
@@ -120,5 +122,46 @@ const TABLE: &[Row] = &[
         "unresponsive receiver, no handshake",
         Subject::EfaPeer,
         "The peer's device answers, but its process does not.",
+    ),
+    (
+        18,
+        "the peer lacks a feature",
+        Subject::RemoteUse,
+        "The peer's device or version does not support the operation.",
+    ),
+    (4100, "a packet could not be posted", Subject::LocalUse, "A send was refused by the device."),
+    (4101, "a packet could not be sent", Subject::EfaPeer, "A packet to the peer failed."),
+    (
+        4110,
+        "an address could not be inserted",
+        Subject::EfaPeer,
+        "The peer's address is invalid, or a limit of the device is reached.",
+    ),
+    (
+        4111,
+        "the peer refused the address",
+        Subject::RemoteAccess,
+        "The peer's memory is not registered, or only in part, or without the right.",
+    ),
+    (
+        4112,
+        "receives could not be posted",
+        Subject::LocalUse,
+        "A receive was refused by the device.",
+    ),
+    (4114, "a send could not be posted", Subject::LocalUse, "A send was refused by the device."),
+    (4116, "a read could not be posted", Subject::LocalUse, "A read was refused by the device."),
+    (4117, "a read could not be posted", Subject::LocalUse, "A read was refused by the device."),
+    (
+        4122,
+        "an error of shared memory",
+        Subject::Other,
+        "The provider uses shared memory for processes of the same host; that failed.",
+    ),
+    (
+        4127,
+        "the peer aborted",
+        Subject::EfaPeer,
+        "The peer closed its endpoint or its memory while a transfer was in flight.",
     ),
 ];

@@ -93,7 +93,16 @@ pub(super) fn of_number(number: u32) -> Option<Errno> {
 }
 
 /// A number after these is an errno.
-const ERRNO_WORDS: &[&str] = &["errno", "rte_errno", "rc", "error number"];
+const ERRNO_WORDS: &[&str] = &[
+    "errno",
+    "rte_errno",
+    "rc",
+    "error number",
+    "os error",
+    "non-zero status",
+    "bad status",
+    "with error",
+];
 /// A negative number after these is an errno.
 const RESULT_WORDS: &[&str] = &[
     "code", "err", "error", "failed", "failure", "rc", "res", "result", "ret", "retval", "return",
@@ -122,12 +131,14 @@ pub(super) const EOPNOTSUPP: u32 = 95;
 pub(super) const EAFNOSUPPORT: u32 = 97;
 pub(super) const EADDRINUSE: u32 = 98;
 pub(super) const EADDRNOTAVAIL: u32 = 99;
+pub(super) const ENETDOWN: u32 = 100;
 pub(super) const ENETUNREACH: u32 = 101;
 pub(super) const ECONNABORTED: u32 = 103;
 pub(super) const ECONNRESET: u32 = 104;
 pub(super) const ENOTCONN: u32 = 107;
 pub(super) const ETIMEDOUT: u32 = 110;
 pub(super) const ECONNREFUSED: u32 = 111;
+pub(super) const EHOSTDOWN: u32 = 112;
 pub(super) const EHOSTUNREACH: u32 = 113;
 pub(super) const EREMOTEIO: u32 = 121;
 
@@ -138,37 +149,44 @@ const fn row(number: u32, name: &'static str, text: &'static str) -> Errno {
 const TABLE: &[Errno] = &[
     row(EPERM, "EPERM", "operation not permitted"),
     row(ENOENT, "ENOENT", "no such file or directory"),
+    row(4, "EINTR", "interrupted system call"),
     row(EIO, "EIO", "input/output error"),
     row(ENXIO, "ENXIO", "no such device or address"),
+    row(9, "EBADF", "bad file descriptor"),
     row(EAGAIN, "EAGAIN", "resource temporarily unavailable"),
     row(ENOMEM, "ENOMEM", "cannot allocate memory"),
     row(EACCES, "EACCES", "permission denied"),
     row(EFAULT, "EFAULT", "bad address"),
     row(EBUSY, "EBUSY", "device or resource busy"),
+    row(17, "EEXIST", "file exists"),
     row(ENODEV, "ENODEV", "no such device"),
     row(EINVAL, "EINVAL", "invalid argument"),
     row(24, "EMFILE", "too many open files"),
     row(ENOTTY, "ENOTTY", "inappropriate ioctl for device"),
     row(ENOSPC, "ENOSPC", "no space left on device"),
+    row(30, "EROFS", "read-only file system"),
     row(EPIPE, "EPIPE", "broken pipe"),
     row(ENOSYS, "ENOSYS", "function not implemented"),
     row(ENODATA, "ENODATA", "no data available"),
     row(62, "ETIME", "timer expired"),
     row(EPROTO, "EPROTO", "protocol error"),
+    row(90, "EMSGSIZE", "message too long"),
     row(EPROTONOSUPPORT, "EPROTONOSUPPORT", "protocol not supported"),
     row(EOPNOTSUPP, "EOPNOTSUPP", "operation not supported"),
     row(EAFNOSUPPORT, "EAFNOSUPPORT", "address family not supported by protocol"),
     row(EADDRINUSE, "EADDRINUSE", "address already in use"),
     row(EADDRNOTAVAIL, "EADDRNOTAVAIL", "cannot assign requested address"),
-    row(100, "ENETDOWN", "network is down"),
+    row(ENETDOWN, "ENETDOWN", "network is down"),
     row(ENETUNREACH, "ENETUNREACH", "network is unreachable"),
     row(ECONNABORTED, "ECONNABORTED", "software caused connection abort"),
     row(ECONNRESET, "ECONNRESET", "connection reset by peer"),
+    row(105, "ENOBUFS", "no buffer space available"),
     row(ENOTCONN, "ENOTCONN", "transport endpoint is not connected"),
     row(ETIMEDOUT, "ETIMEDOUT", "connection timed out"),
     row(ECONNREFUSED, "ECONNREFUSED", "connection refused"),
-    row(112, "EHOSTDOWN", "host is down"),
+    row(EHOSTDOWN, "EHOSTDOWN", "host is down"),
     row(EHOSTUNREACH, "EHOSTUNREACH", "no route to host"),
+    row(114, "EALREADY", "operation already in progress"),
     row(EREMOTEIO, "EREMOTEIO", "remote i/o error"),
     row(125, "ECANCELED", "operation canceled"),
     row(126, "ENOKEY", "required key not available"),

@@ -136,11 +136,15 @@ pub fn explain(errors: Vec<ErrorLine>, input: &CheckInput<'_>) -> Vec<Explanatio
 }
 
 fn parse_line(line: &str) -> Option<ErrorLine> {
-    let lower = line.to_lowercase();
-    if let Some(event) = phrase::find_event(&lower) {
+    let mut lower = line.to_lowercase();
+    // Words of tables may end with a space, which the last word of a line has then too.
+    lower.push(' ');
+    lower.push_str(scan::severity(line));
+    let found = phrase::read(&lower);
+    if let Some(event) = found.event() {
         return Some(ErrorLine::bare(line).of_phrase(event, None));
     }
-    if let Some(completion) = completion::read(line) {
+    if let Some(completion) = completion::read(line, &lower) {
         return Some(ErrorLine {
             title: completion.title(),
             meaning: completion.meaning(),
@@ -149,10 +153,10 @@ fn parse_line(line: &str) -> Option<ErrorLine> {
             ..ErrorLine::bare(line)
         });
     }
-    if let Some((title, meaning, subject)) = xid::read(line).or_else(|| efa::read(line)) {
+    if let Some((title, meaning, subject)) = xid::read(line).or_else(|| efa::read(&lower)) {
         return Some(ErrorLine { title, meaning, subject, ..ErrorLine::bare(line) });
     }
-    let (phrase, errno) = phrase::find(&lower)?;
+    let (phrase, errno) = found.phrase(&lower)?;
     Some(ErrorLine::bare(line).of_phrase(phrase, errno))
 }
 

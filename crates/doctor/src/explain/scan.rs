@@ -24,6 +24,23 @@ pub(super) fn is_edge(before: Option<char>, word: &str) -> bool {
         || before.is_none_or(|letter| !letter.is_alphanumeric())
 }
 
+/// The severity of a line of glog or klog as a word: `E0131 12:00:00` and `I20260131 12:00:00` name it with a letter.
+pub(super) fn severity(line: &str) -> &'static str {
+    let (Some(letter), Some((day, _))) = (line.chars().next(), line.split_once(' ')) else {
+        return "";
+    };
+    let is_day =
+        |day: &str| matches!(day.len(), 4 | 8) && day.bytes().all(|digit| digit.is_ascii_digit());
+    if !day.strip_prefix(letter).is_some_and(is_day) {
+        return "";
+    }
+    match letter {
+        'I' => "[info] ",
+        'E' | 'F' => "error ",
+        _ => "",
+    }
+}
+
 /// The number after a word, as `=12`, ` 12`, `: 0x51`.
 pub(super) fn number_after(lower: &str, word: &str) -> Option<Number> {
     let rest = after(lower, word)?.trim_start_matches([' ', '=', ':', '(']);

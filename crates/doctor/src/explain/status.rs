@@ -32,24 +32,28 @@ impl Status {
         TABLE.iter().find(|status| status.mlx5 == Some(syndrome))
     }
 
-    /// The status whose C name is in the line.
+    /// The status whose C name is in the line, by libibverbs (`IBV_WC_…`), the kernel (`IB_WC_…`) or without a prefix.
     pub(super) fn named_in(line: &str) -> Option<&'static Status> {
+        if !line.contains("_ERR") && !line.contains("WC_") {
+            return None;
+        }
         let whole_word = |name: &str| {
             line.match_indices(name).any(|(at, _)| {
                 let next = line[at + name.len()..].chars().next();
                 next.is_none_or(|letter| letter != '_' && !letter.is_ascii_alphanumeric())
             })
         };
-        // The prefix may be missing; but SUCCESS or GENERAL_ERR without it is too common.
+        // SUCCESS or GENERAL_ERR without a prefix is too common.
+        let prefixed = |status: &Status| status.name.trim_start_matches("IBV_");
         let bare = |status: &Status| status.name.trim_start_matches("IBV_WC_");
         TABLE.iter().skip(1).find(|status| {
-            whole_word(status.name) || (bare(status).len() > 10 && whole_word(bare(status)))
+            whole_word(prefixed(status)) || (bare(status).len() > 10 && whole_word(bare(status)))
         })
     }
 
-    /// The status whose description is in the line, which is in lower case.
-    pub(super) fn described_in(lower: &str) -> Option<&'static Status> {
-        TABLE.iter().find(|status| status.words.iter().any(|words| lower.contains(words)))
+    /// The status whose description is in the line, which is in lower case and has no underscores.
+    pub(super) fn described_in(words: &str) -> Option<&'static Status> {
+        TABLE.iter().find(|status| status.words.iter().any(|text| words.contains(text)))
     }
 }
 
@@ -71,7 +75,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_LOC_LEN_ERR",
         Some(0x01),
         Subject::LocalUse,
-        &["local length error", "local length on"],
+        &["local length error", "local length on", "local len err"],
         "A message did not fit: the local receive is shorter than the message, or a send is longer \
          than the port allows.",
     ),
@@ -80,7 +84,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_LOC_QP_OP_ERR",
         Some(0x02),
         Subject::LocalUse,
-        &["local qp operation"],
+        &["local qp operation", "local qp op", "loc qp op"],
         "The local queue pair found a work request that it cannot execute.",
     ),
     row(
@@ -96,7 +100,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_LOC_PROT_ERR",
         Some(0x04),
         Subject::LocalProtection,
-        &["local protection"],
+        &["local protection", "local prot err", "loc prot"],
         "The NIC could not access local memory: the key, the range, or the path to the memory is \
          wrong.",
     ),
@@ -105,7 +109,14 @@ const TABLE: &[Status] = &[
         "IBV_WC_WR_FLUSH_ERR",
         Some(0x05),
         Subject::Flushed,
-        &["work request flushed", "wr flush"],
+        &[
+            "work request flushed",
+            "wr flush",
+            "wqe flush",
+            "flush err",
+            "flushed in error",
+            "flushed err",
+        ],
         "The queue pair had failed before, and its remaining work requests were flushed. The cause \
          is an earlier error, here or at the peer.",
     ),
@@ -114,7 +125,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_MW_BIND_ERR",
         Some(0x06),
         Subject::LocalUse,
-        &["memory management operation", "memory bind operation", "memory window bind"],
+        &["memory management operation", "memory bind operation", "memory window bind", "mw bind"],
         "A memory window could not be bound.",
     ),
     row(
@@ -130,7 +141,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_LOC_ACCESS_ERR",
         Some(0x11),
         Subject::LocalProtection,
-        &["local access error", "local access on"],
+        &["local access error", "local access on", "local access err", "loc access err"],
         "Received data could not be written to local memory: it is not registered for that.",
     ),
     row(
@@ -138,7 +149,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_REM_INV_REQ_ERR",
         Some(0x12),
         Subject::RemoteUse,
-        &["remote invalid request", "remote invalid rd request", "remote inval"],
+        &["remote invalid request", "remote invalid rd request", "remote inval", "rem inv req"],
         "The peer's NIC does not support or not allow the request.",
     ),
     row(
@@ -146,7 +157,13 @@ const TABLE: &[Status] = &[
         "IBV_WC_REM_ACCESS_ERR",
         Some(0x13),
         Subject::RemoteAccess,
-        &["remote access error", "remote access on"],
+        &[
+            "remote access error",
+            "remote memory access error",
+            "remote access on",
+            "remote access err",
+            "rem access err",
+        ],
         "The peer's memory does not allow this access: wrong key, range or access rights.",
     ),
     row(
@@ -154,7 +171,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_REM_OP_ERR",
         Some(0x14),
         Subject::RemoteUse,
-        &["remote operation error", "remote qp on", "remote op error"],
+        &["remote operation err", "remote qp on", "remote op err", "rem op err"],
         "The peer's NIC could not complete the operation.",
     ),
     row(
@@ -162,7 +179,14 @@ const TABLE: &[Status] = &[
         "IBV_WC_RETRY_EXC_ERR",
         Some(0x15),
         Subject::RetryExceeded,
-        &["transport retry count", "transport retry exceeded", "retry exceeded error"],
+        &[
+            "transport retry",
+            "retry exceeded error",
+            "retry exc err",
+            "retry count exceeded",
+            "retry counter exceeded",
+            "retries exceeded",
+        ],
         "The peer did not acknowledge packets after all retries: packets or acknowledgements are \
          lost on the path.",
     ),
@@ -171,7 +195,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_RNR_RETRY_EXC_ERR",
         Some(0x16),
         Subject::NotReady,
-        &["rnr retry", "receiver not ready", "receive-no-ready"],
+        &["rnr retry", "receiver not ready", "receive-no-ready", "rnr nak"],
         "The peer had no receive posted, until the retries were exhausted.",
     ),
     row(

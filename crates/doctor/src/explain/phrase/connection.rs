@@ -1,6 +1,6 @@
 //! Connections of any program: of queue pairs, over the connection manager, and over TCP.
 
-use super::{FAILED, Phrase, RDMA, row};
+use super::{ANY_FAILED, FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::Subject;
 use crate::explain::errno::{
     EADDRINUSE, EADDRNOTAVAIL, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, ENOMEM, ENXIO,
@@ -14,7 +14,8 @@ const CM: &str = "rdma_resolve_addr|rdma_resolve_route|rdma_connect|rdma_accept|
              rdma_bind_addr|rdma_listen|rdma_get_cm_event|rdma_disconnect|rdma_resolve|\
              cm event|rdma address resolution|resolve address|resolve addr|resolve route|\
              rdma connection|cm_event|rdma cm|rdma_cm|rdma_establish|rdma_getaddrinfo|\
-             connect rejected";
+             connect rejected|rdma_client|rdma_server|rdma connect|times addr_error|connected state|\
+             cm event error";
 
 /// Queue pairs that could not be connected.
 pub(super) const QUEUE_PAIRS: &[Phrase] = &[
@@ -73,17 +74,23 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
         "The peer's address could not be resolved.",
     ),
     row(
-        &["unable to connect the hca|connect the hca"],
+        &["unable to connect the hca|connect the hca|unable to connect (retries"],
         Subject::NoAnswer,
         "perftest could not connect its queue pairs",
         "The peer's address could not be resolved, or the two ports are on different networks.",
     ),
     row(
+        &["ip address", "invalid for family|for family af_"],
+        Subject::WrongGid,
+        "the chosen GID cannot be used",
+        "The address of the GID is of another family than the settings ask for, or the entry is empty.",
+    ),
+    row(
         &[
             RDMA,
             "gid|gids|query_gid|rocev2 gid",
-            "fail|no associated|invalid|null|empty|not |unable|couldn't|error|could not|\
-             wrong|mismatch",
+            "fail|no associated|invalid|null|empty|not |no |unable|couldn't|error|could not|cannot|\
+             can't|wrong|mismatch",
         ],
         Subject::WrongGid,
         "the chosen GID cannot be used",
@@ -93,6 +100,19 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
 
 /// Connections over the connection manager and over TCP.
 pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &[
+            "to socket/rdma_cm|sockethandshake|gpi2_sn|exchange data|read_keys|write_keys|pp_exch|exch_dest|\
+             exchange qp|exchange qpn|between server and client|between server and clients|\
+             ethernet_read|ethernet_write|ethernet_client|ethernet_server|send local address|\
+             negotiate parameters|set up socket|listen to port|termination ack",
+            FAILED_CALL,
+        ],
+        Subject::OutOfBand,
+        "the two ends could not exchange addresses over TCP",
+        "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
+         runs another version or with other options.",
+    ),
     row(
         &[RDMA, "listen|bind|listener"],
         Subject::NoDevice,
@@ -135,7 +155,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             CM,
             "fail|error|err|unreachable|timed out|timeout|unexpected|unable|could not|\
-             couldn't|cannot|can't|received",
+             couldn't|cannot|can't|received|wait for",
         ],
         Subject::NoAnswer,
         "a connection over the RDMA connection manager failed",
@@ -153,6 +173,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "The kernel's connection over RDMA to this address was not accepted, or its requests got no answer.",
     ),
     row(
+        &["lnet configure|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
+        Subject::NoDevice,
+        "LNet could not be started",
+        "Its network interface does not exist or is down, or its module for RDMA is not loaded.",
+    ),
+    row(
+        &["ptlrpc|lustre:|lustreerror", "network error|timed out|lost|in progress operations|has failed"],
+        Subject::NoAnswer,
+        "a server of Lustre does not answer",
+        "Requests to this address got no answer: the server is down, or the path to it.",
+    ),
+    row(
         &["o2ib|kiblnd|lnet", "timed out|timeout|no route|down|fail|error"],
         Subject::NoAnswer,
         "LNet cannot reach a peer",
@@ -160,7 +192,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "madrpc|mad_rpc|sa query|path record|path_record|sminfo|smp_query|saquery|\
+            "madrpc|mad_rpc|sa query|path record|path_record|sminfo|smp_query|smp query|saquery|\
              perfquery",
             "fail|timed out|timeout|error",
         ],
@@ -170,26 +202,17 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     // TCP.
     row(
-        &[
-            "sockethandshake|gpi2_sn|exchange data|read_keys|write_keys|pp_exch|exch_dest|\
-             exchange qp|exchange qpn",
-            FAILED,
-        ],
-        Subject::OutOfBand,
-        "the two ends could not exchange addresses over TCP",
-        "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
-         runs another version or with other options.",
-    ),
-    row(
         &[RDMA, "make connection|exchange|handshake|out-of-band|oob|rendezvous|bootstrap", FAILED],
         Subject::OutOfBand,
         "the two ends could not exchange addresses over TCP",
         "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
          runs another version or with other options.",
-    ),
+    )
+    .unless("remote key|rndv|rkey"),
     row(
         &[
-            "segment descriptor|transfer_metadata|segment desc|open segment",
+            "segment descriptor|transfer_metadata|segment desc|open segment|publish segment|remote segment|\
+             peer segment|local segment",
             "fail|error|unable|cannot|not found|could not",
         ],
         Subject::OutOfBand,
@@ -219,7 +242,7 @@ pub(super) const TABLE: &[Phrase] = &[
             RDMA,
             "connection refused|connection reset|broken pipe|connection closed|closed by|\
              disconnect|hello|failed to read|fail to read|socket|failed to connect|\
-             failed to accept|bind|listen",
+             failed to accept|bind to|bind failed|bind()|bind address|failed to bind|listen",
             "fail|refused|reset|broken|closed|error|unable|couldn't|could not|cannot|\
              disconnect",
         ],
@@ -237,5 +260,46 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::NoAnswer,
         "the peer does not answer",
         "The peer hangs or ended, or packets to it or from it are lost.",
+    ),
+];
+
+/// What a program did with its peer, in its own words.
+pub(super) const ACTIONS: &[Phrase] = &[
+    row(
+        &[
+            RDMA,
+            "timed out|timeout|timed-out|unreachable|no route|not respond|not answer|no response|\
+             not alive|retrying|waiting",
+            "connect|connection|peer|remote|rank|worker|server|client|request|operation|message|\
+             transfer|host|node|store|key|address|path|query|handshake|collective|barrier|recv|send|\
+             wait|join",
+        ],
+        Subject::NoAnswer,
+        "the peer does not answer",
+        "The peer hangs or ended, or packets to it or from it are lost.",
+    ),
+    row(
+        &[
+            RDMA,
+            "socket|tcp|rpc call|rpc head|rpc failed|http|etcd|zmq|metadata|rendezvous|bootstrap|\
+             handshake|oob|out-of-band|out of band|side channel|exchange|accept|listen|hostname|\
+             sock_ifname|magic|eof|end of file|closed|proxy|disconnect|grpc|publish segment",
+            ANY_FAILED,
+        ],
+        Subject::OutOfBand,
+        "the two ends could not exchange data over TCP",
+        "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
+         runs another version or with other options.",
+    ),
+    row(
+        &[
+            RDMA,
+            "connect|connection|connecting|reconnect|peer|peers|route|resolve|resolution|multicast|\
+             path record|reach|remote host|remote node|remote side|cm_id|cm id|service id",
+            ANY_FAILED,
+        ],
+        Subject::NoAnswer,
+        "a connection to the peer failed",
+        "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
     ),
 ];

@@ -26,7 +26,7 @@ pub(super) const TABLE: &[Phrase] = &[
          pair is in the error state.",
     ),
     row(
-        &["async|event", "ibv_event_qp_access_err|local access violation"],
+        &["async|event", "ibv_event_qp_access_err|local access violation|dct access"],
         Subject::RemoteAccess,
         "a queue pair received a request that its memory does not allow",
         "The peer accessed memory here with a wrong key, range or right; the queue pair is in the \
@@ -48,7 +48,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             "async|event",
             "ibv_event_qp_fatal|ibv_event_srq_err|local work queue catastrophic|qp fatal|\
-             srq catastrophic|ibv_event_qp_last_wqe|last wqe reached",
+             srq catastrophic|ibv_event_qp_last_wqe|last wqe reached|was flushed",
         ],
         Subject::Flushed,
         "a queue pair failed",

@@ -1,18 +1,18 @@
 //! GPUs, and the modules that let NICs access their memory.
 
-use super::{FAILED, Phrase, row};
+use super::{ANY_FAILED, FAILED, Phrase, row};
 use crate::explain::Subject;
 
 const PEERMEM: &str = "nv_peer_mem|nvidia_peermem|nvidia-peermem|nv_peer_memory|nvidia_peer_memory|\
-             peermem|nv_mem|nv_get_p2p|nvidia_p2p";
+             peermem|nv_mem|nv_get_p2p|nvidia_p2p|efa_nv_peermem|nvidia-peer";
 const GDRCOPY: &str = "gdrdrv|gdrcopy|gdr_copy|gdr_open";
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
-            "nvidia_p2p_get_pages|gdr_pin_buffer|gdrdrv_pin_buffer|nvidia_p2p_dma_map|\
+            "while mapping handle|nvidia_p2p_get_pages|gdr_pin_buffer|gdrdrv_pin_buffer|nvidia_p2p_dma_map|\
              get_pages|gdr_map|pin_buffer",
-            "fail|ret =|ret=|returned",
+            "fail|ret =|ret=|returned|error",
         ],
         Subject::GpuRegistration,
         "GPU memory could not be pinned",
@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Phrase] = &[
             PEERMEM,
             "unknown symbol|disagrees|version magic|could not insert|couldn't insert|\
              not found|fail|error|err|not loaded|not currently loaded|unable|required|\
-             missing|invalid|abort|no such",
+             missing|invalid|abort|no such|no symbol|neither|not detected|skip",
         ],
         Subject::NoGpuDirect,
         "the peer memory module cannot be used",
@@ -45,13 +45,14 @@ pub(super) const TABLE: &[Phrase] = &[
         "GDRCopy's library is missing",
         "libgdrapi is not installed, or not in a folder that is searched. Only copies of small \
          messages by the CPU need it.",
-    ),
+    )
+    .unless("gdrdrv|gdr driver"),
     row(
         &[
             GDRCOPY,
             "unknown symbol|disagrees|version magic|could not insert|could not load|couldn't|\
              not found|fail|error|err|not loaded|unable|no such|missing|not available|\
-             not supported|not enabled",
+             not supported|not enabled|not opened|already been|is gdrdrv|gdr driver|too old",
         ],
         Subject::NoGpuDirect,
         "GDRCopy cannot be used",
@@ -74,13 +75,24 @@ pub(super) const TABLE: &[Phrase] = &[
              nvidia-fabricmanager|nvlink",
             "fail|error|err|timed out|timeout|fallen|mismatch|critical|lost|xid|sxid|\
              not responding|warn|fatal|reset|abort|assert|rpc|heartbeat|gsp|unable|cannot|\
-             invalid|bad ",
+             invalid|bad |crash|too few|unexpected|not |no |refused|unknown|stuck|hang",
         ],
         Subject::Gpu,
         "the GPU driver or the NVLink fabric reports an error",
         "The GPU, an NVSwitch or their driver failed; lines with an Xid or SXid number around it have \
          the reason.",
-    ),
+    )
+    .unless("nccl info|ucx  info|not available on dev|loading nvidia"),
+    row(
+        &["cuda_ipc|cuda ipc|ipc handle|ipc mem handle|cuda failure|cuda api|hip failure|hip error|\
+             peer access|init cuda|initialize cuda|nvml_error|initialize nvml|cuda init|\
+             cuda runtime|nvml error|nvml:|nvidia-container-cli|nvidia-modeset|nvidia-smi|\
+             system not yet initialized|cuda driver error", ANY_FAILED],
+        Subject::Gpu,
+        "a call to CUDA failed",
+        "The GPU or its driver refused a call; the line has CUDA's reason.",
+    )
+    .unless("nccl info"),
     row(
         &[
             "nvidia-smi|nvml|gpu",
@@ -118,7 +130,8 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::GpuRegistration,
         "GPU memory could not be registered",
         "The NIC's driver could not pin GPU memory: that needs nvidia-peermem or DMA-BUF.",
-    ),
+    )
+    .unless("(host)"),
     row(
         &["cuda", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric", FAILED],
         Subject::Gpu,

@@ -1,76 +1,141 @@
-//! Which words of the tables a line contains, in one pass: logs have millions of lines, and the tables a thousand words.
+//! Which rows of the tables a line satisfies, in one pass: logs have millions of lines, and the tables a thousand words.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{Phrase, TABLES, event};
+use super::{INFORMS, Phrase, RDMA, TABLES, event};
 use crate::explain::scan::is_edge;
 
 pub(super) static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
 
-/// All words of all tables, by their first two bytes.
+/// All words of all tables, and the rows that use them.
 pub(super) struct Index {
-    by_start: HashMap<[u8; 2], Vec<(&'static str, usize)>>,
+    /// Words by their first two bytes, which are ASCII.
+    by_start: Vec<Vec<Word>>,
+    rows: Vec<Row>,
+    /// The number of words.
     words: usize,
-    pub(super) events: Vec<Row>,
-    pub(super) phrases: Vec<Row>,
+}
+
+/// A word of the tables.
+struct Word {
+    text: &'static str,
+    number: usize,
+    uses: Vec<Use>,
+}
+
+/// A group of a row that a word satisfies.
+#[derive(Clone, Copy)]
+struct Use {
+    row: usize,
+    group: u8,
 }
 
 /// A phrase, with its words as numbers.
-pub(super) struct Row {
-    pub(super) phrase: &'static Phrase,
-    /// One of each must be present.
-    groups: Vec<Vec<usize>>,
+struct Row {
+    phrase: &'static Phrase,
+    is_event: bool,
+    /// One bit for each group.
+    all_groups: u32,
+    /// None of these may be present.
+    without: Vec<usize>,
 }
 
-/// The words that a line contains.
-pub(super) struct Present(Vec<bool>);
+/// The rows that a line satisfies, in the order of the tables.
+#[derive(Default)]
+pub(super) struct Matches {
+    pub(super) events: Vec<&'static Phrase>,
+    pub(super) phrases: Vec<&'static Phrase>,
+}
 
 impl Index {
     fn new() -> Self {
+        let mut words: Vec<Word> = Vec::new();
         let mut numbers: HashMap<&'static str, usize> = HashMap::new();
-        let mut number = |word: &'static str| {
-            let next = numbers.len();
-            *numbers.entry(word).or_insert(next)
+        let mut number = |text: &'static str, words: &mut Vec<Word>| {
+            *numbers.entry(text).or_insert_with(|| {
+                words.push(Word { text, number: words.len(), uses: Vec::new() });
+                words.len() - 1
+            })
         };
-        let mut row = |phrase: &'static Phrase| {
-            let groups =
-                phrase.words.iter().map(|words| words.split('|').map(&mut number).collect());
-            Row { phrase, groups: groups.collect() }
-        };
-        let events = event::TABLE.iter().map(&mut row).collect();
-        let phrases = TABLES.iter().flat_map(|table| table.iter()).map(&mut row).collect();
-        let mut by_start: HashMap<[u8; 2], Vec<(&'static str, usize)>> = HashMap::new();
-        for (word, number) in &numbers {
-            if let [first, second, ..] = word.as_bytes() {
-                by_start.entry([*first, *second]).or_default().push((word, *number));
+        let events = event::TABLE.iter().map(|phrase| (phrase, true));
+        let phrases = TABLES.iter().flat_map(|table| table.iter()).map(|phrase| (phrase, false));
+        let mut rows = Vec::new();
+        for (phrase, is_event) in events.chain(phrases) {
+            for (group, alternatives) in (0..).zip(phrase.words) {
+                for text in alternatives.split('|') {
+                    let word = number(text, &mut words);
+                    words[word].uses.push(Use { row: rows.len(), group });
+                }
+            }
+            // A row about RDMA in general does not apply to lines that only inform.
+            let informs = if phrase.words.contains(&RDMA) { INFORMS } else { "" };
+            let without = phrase.without.split('|').chain(informs.split('|'));
+            let without = without.filter(|text| !text.is_empty());
+            let without = without.map(|text| number(text, &mut words)).collect();
+            let all_groups = (1 << phrase.words.len()) - 1;
+            rows.push(Row { phrase, is_event, all_groups, without });
+        }
+        let mut by_start: Vec<Vec<Word>> = Vec::new();
+        by_start.resize_with(128 * 128, Vec::new);
+        let count = words.len();
+        for word in words {
+            if let [first, second, ..] = *word.text.as_bytes()
+                && let Some(start) = start(first, second)
+            {
+                by_start[start].push(word);
             }
         }
-        Index { by_start, words: numbers.len(), events, phrases }
+        Index { by_start, rows, words: count }
     }
 
-    /// The words in a line, which is in lower case.
-    pub(super) fn words_in(&self, lower: &str) -> Present {
+    /// The rows that a line, which is in lower case, satisfies.
+    pub(super) fn matches(&self, lower: &str) -> Matches {
+        let mut groups = vec![0u32; self.rows.len()];
         let mut present = vec![false; self.words];
+        let mut touched = Vec::new();
         let bytes = lower.as_bytes();
         for (at, pair) in bytes.windows(2).enumerate() {
-            let Some(candidates) = self.by_start.get(pair) else { continue };
-            for (word, number) in candidates {
-                if bytes[at..].starts_with(word.as_bytes())
-                    && is_edge(lower[..at].chars().next_back(), word)
+            let Some(start) = start(pair[0], pair[1]) else { continue };
+            // Most positions are within a word: there only words that start with a punctuation mark count.
+            if pair[0].is_ascii_alphanumeric() && at > 0 && bytes[at - 1].is_ascii_alphanumeric() {
+                continue;
+            }
+            for word in &self.by_start[start] {
+                if present[word.number]
+                    || !bytes[at..].starts_with(word.text.as_bytes())
+                    || !is_edge(lower[..at].chars().next_back(), word.text)
                 {
-                    present[*number] = true;
+                    continue;
+                }
+                present[word.number] = true;
+                for used in &word.uses {
+                    if groups[used.row] == 0 {
+                        touched.push(used.row);
+                    }
+                    groups[used.row] |= 1 << used.group;
                 }
             }
         }
-        Present(present)
+        touched.sort_unstable();
+        let mut matches = Matches::default();
+        for row in touched {
+            let Row { phrase, is_event, all_groups, without } = &self.rows[row];
+            if groups[row] != *all_groups || without.iter().any(|word| present[*word]) {
+                continue;
+            }
+            if *is_event {
+                matches.events.push(phrase);
+            } else {
+                matches.phrases.push(phrase);
+            }
+        }
+        matches
     }
 }
 
-impl Row {
-    pub(super) fn has_words(&self, present: &Present) -> bool {
-        self.groups.iter().all(|group| group.iter().any(|number| present.0[*number]))
-    }
+fn start(first: u8, second: u8) -> Option<usize> {
+    (first < 128 && second < 128).then(|| usize::from(first) * 128 + usize::from(second))
 }
 
 #[cfg(test)]
@@ -79,9 +144,12 @@ mod tests {
 
     #[test]
     fn every_word_can_be_found() {
-        for row in INDEX.events.iter().chain(&INDEX.phrases) {
-            for word in row.phrase.words.iter().flat_map(|words| words.split('|')) {
-                assert!(word.is_ascii() && word.len() > 1, "{word:?} of {}", row.phrase.title);
+        for row in &INDEX.rows {
+            let groups = row.phrase.words.iter().chain([&row.phrase.without]);
+            for word in groups.flat_map(|words| words.split('|')) {
+                let can_be_found = word.is_ascii() && word.len() > 1;
+                let is_empty_group = word.is_empty() && row.phrase.without.is_empty();
+                assert!(can_be_found || is_empty_group, "{word:?} of {}", row.phrase.title);
                 assert_eq!(word, word.to_lowercase(), "{}", row.phrase.title);
             }
         }

@@ -1,6 +1,6 @@
 //! Lines of the kernel.
 
-use super::{Phrase, row};
+use super::{ANY_FAILED, Phrase, row};
 use crate::explain::Subject;
 use crate::explain::scan::has_word;
 
@@ -17,6 +17,18 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::Restricted,
         "the cgroup controller for RDMA may not be used",
         "The container runtime may not create or write its rdma cgroup.",
+    ),
+    row(
+        &["mlx|infiniband", "cq error on|cq overrun"],
+        Subject::LocalUse,
+        "a completion queue overflowed",
+        "More completions arrived than the queue has entries; all queue pairs that use it fail.",
+    ),
+    row(
+        &["mlx|infiniband", "error cqe|cqe error|error_cqe|dump_cqe|dump cqe"],
+        Subject::Other,
+        "the driver prints a completion that failed",
+        "The program that posted the request prints its status.",
     ),
     row(
         &["async reg mr failed|create_mkey_callback|reg_create|mlx5_ib_reg_user_mr|\
@@ -39,6 +51,15 @@ pub(super) const TABLE: &[Phrase] = &[
         "the cable or transceiver has an error",
         "The driver prints the reason: too hot, not readable, an unsupported type, or drawing more \
          power than the port provides. The link may go down or be slower.",
+    ),
+    row(
+        &[
+            "[sff]|sff_|sfp|qsfp|osfp|transceiver",
+            "fail|error|invalid|unsupported|cannot|unable|not ",
+        ],
+        Subject::Cable,
+        "a cable or transceiver has an error",
+        "The module is badly seated, defective, or of a kind that the NIC or switch does not support.",
     ),
     row(
         &["eeprom", "module|cable|mlx|sfp", "fail|error|cannot|unable"],
@@ -123,130 +144,63 @@ pub(super) const TABLE: &[Phrase] = &[
         "the kernel could not create its own queues on the device",
         "The NIC or its driver refused a queue pair or completion queue for management packets.",
     ),
-    row(
-        &["aer:|aer|pci_err_detected", "uncorrect|pci_err_detected"],
-        Subject::Pcie,
-        "uncorrected PCIe errors",
-        "Data was lost on a PCIe link; the device may be unavailable.",
-    ),
-    row(
-        &["severity=uncorrect|severity: fatal|severity: recoverable"],
-        Subject::Pcie,
-        "uncorrected PCIe errors",
-        "Data was lost on a PCIe link; the device may be unavailable.",
-    ),
-    row(
-        &["dpc:", "containment event"],
-        Subject::Pcie,
-        "a PCIe port disabled its link after an error (DPC)",
-        "Devices below the port are disconnected until its link is up again; they may be \
-         unavailable.",
-    ),
-    row(
-        &["cmpltto|cmpltabrt|unxcmplt|malftlp|unsupreq|acsviol|poisontlp|uncorrinterr|\
-             mcblkedtlp"],
-        Subject::Pcie,
-        "uncorrected PCIe errors",
-        "Data was lost on a PCIe link; the device may be unavailable.",
-    ),
-    row(
-        &[
-            "pci",
-            "rxof|ecrc|sdes|dlp  |tlp  |completion timeout|unsupported request|malformed tlp|\
-             data link protocol|surprise down|completer abort|unexpected completion|\
-             poisoned tlp|flow control protocol|acs violation|atomicop",
-        ],
-        Subject::Pcie,
-        "uncorrected PCIe errors",
-        "Data was lost on a PCIe link; the device may be unavailable.",
-    ),
-    row(
-        &[
-            "aer:|severity=correct|severity: correct|pcie bus error|hardware error",
-            "corrected|correctable|severity=correct|severity: correct",
-        ],
-        Subject::PcieCorrected,
-        "corrected PCIe errors",
-        "The link retransmits corrupted packets. A few are harmless; many indicate a bad contact.",
-    ),
-    row(
-        &[
-            "pci|mlx|nvme|nvidia|aer",
-            "replay timer|rxerr|badtlp|baddllp|bad tlp|bad dllp|rollover|receiver error|\
-             replay num|nonfatalerr|advisory non-fatal|corrinterr|headerof|timeout  |\
-             /00002000|/0000a000|/0000e000|/00006000",
-        ],
-        Subject::PcieCorrected,
-        "corrected PCIe errors",
-        "The link retransmits corrupted packets. A few are harmless; many indicate a bad contact.",
-    ),
-    row(
-        &["aer:", "error|fatal|recover|fail|reset"],
-        Subject::Pcie,
-        "PCIe errors",
-        "An error occurred on a PCIe link.",
-    ),
-    row(
-        &["pcie bus error|error status/mask|config space inaccessible|pcie link lost|\
-             pcie error|from d3cold"],
-        Subject::Pcie,
-        "PCIe errors",
-        "An error occurred on a PCIe link.",
-    ),
-    row(
-        &["pciehp", "link down|card not present|fail|timeout|not present"],
-        Subject::Pcie,
-        "a PCIe slot lost its device",
-        "The slot's link went down, or the card was removed.",
-    ),
-    row(
-        &["available pcie bandwidth", "limited by"],
-        Subject::Pcie,
-        "the PCIe link is slower than the device supports",
-        "The slot or a bridge above it limits the device.",
-    ),
-    row(
-        &[
-            "dmar|dmar-ir|intel-iommu",
-            "fault|invalidation time-out|pte read|pte write|already set|ite|iqe",
-        ],
-        Subject::IommuFault,
-        "the IOMMU blocked an access (Intel)",
-        "A device accessed an address that is not mapped for it.",
-    ),
-    row(
-        &["io_page_fault|invalid_device_request|illegal_dev_table|dev_tab_hardware|\
-             page_tab_hardware|iotlb_inv_timeout|invalid_ppr|illegal_command_error|\
-             rmp_page_fault"],
-        Subject::IommuFault,
-        "the IOMMU blocked an access (AMD)",
-        "A device accessed an address that is not mapped for it, or in a way that the IOMMU refuses.",
-    ),
-    row(
-        &["amd-vi", "fault|timed out|event logged|error"],
-        Subject::IommuFault,
-        "the IOMMU blocked an access (AMD)",
-        "A device accessed an address that is not mapped for it.",
-    ),
-    row(
-        &["arm-smmu|smmu", "fault|event 0x|f_translation|c_bad|error"],
-        Subject::IommuFault,
-        "the IOMMU blocked an access (Arm)",
-        "A device accessed an address that is not mapped for it.",
-    ),
 ];
 
 /// Other failures that a driver reports.
-pub(super) const REST: &[Phrase] = &[row(
-    &[
-        "mlx5_core|mlx4_core|mlx5_ib|mlx4_ib|mlx4_en|bnxt_re|bnxt_en|irdma|efa 0000|\
-             infiniband mlx|infiniband efa|infiniband rocep|infiniband bnxt",
-        "fail|err|error|couldn't|cannot",
-    ],
-    Subject::Command,
-    "the driver reports that an operation on the NIC failed",
-    "The NIC or its firmware refused a request of the driver; the lines around it have the reason.",
-)];
+pub(super) const REST: &[Phrase] = &[
+    row(
+        &[
+            "nvidia 0000|nvidia:|nvidia-gpu|nvidia_drm|nvidia-drm|firmware/nvidia|nvidia-uvm|nvidia-modeset|\
+             nvidia-nvlink|nvidia_uvm|nouveau|\
+             amdgpu|nv-hostengine|dcgm",
+            ANY_FAILED,
+        ],
+        Subject::Gpu,
+        "the GPU driver reports an error",
+        "The GPU or its driver failed; lines with an Xid number around it have the reason.",
+    ),
+    row(
+        &[
+            "pci 0000|pcieport|pci_bus",
+            "bar |failed to assign|no space for|can't assign|can't find device|failed to allocate|\
+             not responding|link is down|link lost|link training",
+        ],
+        Subject::Pcie,
+        "a PCIe device could not be set up",
+        "The port or slot does not see the device, or the firmware setup gives it too little address \
+         space (above 4G decoding, SR-IOV).",
+    ),
+    row(
+        &["probe of", "failed with error", "mlx|bnx|ice|i40e|ixgbe|qed|cxgb|hns|ionic|efa|irdma|hfi1|mana"],
+        Subject::Command,
+        "the driver could not start the NIC",
+        "The NIC or its firmware refused a request of the driver; the lines before it have the reason.",
+    ),
+    row(
+        &["nvme nvme", "mr pool|queue pair|ib device|rdma|create cq|create_qp", ANY_FAILED],
+        Subject::Creation,
+        "NVMe over RDMA could not create its queues",
+        "A limit of the NIC is reached, or memory could not be registered.",
+    ),
+    row(
+        &["nvme nvme", "reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
+        Subject::NoAnswer,
+        "the target of NVMe over fabrics does not answer",
+        "The connection to the target was lost or not accepted; the kernel tries again.",
+    ),
+    row(
+        &[
+            "mlx5_core|mlx4_core|mlx5_ib|mlx4_ib|mlx4_en|bnxt_re|bnxt_en|irdma|efa 0000|hns_roce|hns3|\
+             qedr|qede|ionic 0000|mana 0000|erdma|ice 0000|iw_cxgb4|cxgb4|infiniband mlx|\
+             infiniband efa|infiniband rocep|infiniband bnxt|infiniband ib|infiniband irdma",
+            ANY_FAILED,
+        ],
+        Subject::Command,
+        "the driver reports that an operation on the NIC failed",
+        "The NIC or its firmware refused a request of the driver; the lines around it have the reason.",
+    )
+    .unless("ucx|nccl|libibverbs|spdk|perftest|nvshmem|libfabric"),
+];
 
 pub(super) const LINK_DOWN: Phrase = row(
     &[],

@@ -8,6 +8,12 @@ const OFI: &str = "libfabric|net/ofi|ofi|fi_|efa|mtl_ofi|psm2|cxi|opx";
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
+        &["libfabric", "remote memory access error"],
+        Subject::RemoteAccess,
+        "the peer's memory does not allow the access",
+        "The key, the address or the access right of a remote operation is not valid at the peer.",
+    ),
+    row(
         &["provider", "output empty list"],
         Subject::NoDevice,
         "a libfabric provider found no device",
@@ -30,7 +36,8 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[OFI, "no provider|no providers|optimal provider|no eligible|no valid provider|\
              could not find any|no supported provider|unsupported provider|\
-             provider not found|no efa|no usable"],
+             provider not found|no efa|no usable|suitable provider|network providers|as provider|\
+             provider is supported|init provider"],
         Subject::NoDevice,
         "libfabric found no provider that can be used",
         "There is no device, it may not be opened from this process, or settings (FI_PROVIDER) \
@@ -44,19 +51,21 @@ pub(super) const TABLE: &[Phrase] = &[
          container.",
     ),
     row(
-        &["psm2|hfi|opa ", "no hfi units|no units|no hfi|not available|no opa"],
+        &["psm2|psm3|hfi|opa ", "no hfi units|no units|no hfi|not available|no opa|no psm2|no psm3"],
         Subject::NoDevice,
         "no Omni-Path device can be used",
         "The hfi1 driver has no active unit, or its device node may not be opened.",
     ),
     row(
-        &["fi_hmem|hmem|cuda_hmem|gdr disabled|gdr support|gdr flush", "not supported|requires|disabled|unsupported|does not support|unable|\
+        &["fi_hmem|hmem|cuda_hmem|gdr disabled|gdr support|gdr flush", "not supported|requires|disabled|\
+             unsupported|does not support|unable|\
              not available|fail"],
         Subject::NoGpuDirect,
         "libfabric does not use GPUDirect",
         "The device or this build of libfabric cannot access GPU memory; it is copied through host \
          memory first.",
-    ),
+    )
+    .unless("<info>|<debug>"),
     row(
         &[OFI, "never established|never received a response|unreachable remote|unreachable peer"],
         Subject::EfaReach,
@@ -77,6 +86,45 @@ pub(super) const TABLE: &[Phrase] = &[
         "The peer's process ended or was restarted, and its queue pair with it.",
     ),
     row(
+        &["rma address verification|remote memory registration is invalid"],
+        Subject::RemoteAccess,
+        "the peer's memory does not allow the access",
+        "The peer's memory is not registered, or only in part, or without the right.",
+    ),
+    row(
+        &["local memory registration is invalid"],
+        Subject::LocalProtection,
+        "local memory does not allow the access",
+        "Local memory is not registered, or only in part.",
+    ),
+    row(
+        &["destination resource not ready"],
+        Subject::NotReady,
+        "the peer has no receive posted",
+        "The peer's program does not post receives in time.",
+    ),
+    row(
+        &["unresponsive remote|connection was reset by remote peer|bad queue pair (qp) number"],
+        Subject::EfaPeer,
+        "the peer does not answer",
+        "The peer's process ended, or the path to it is down.",
+    ),
+    row(
+        &["efa", "internal error|internal queue pair error"],
+        Subject::Other,
+        "libfabric's EFA provider stops after an error",
+        "The line after it has the number of the error.",
+    ),
+    row(
+        &[
+            "prov/efa|:efa:|rxr_|efa_rdm",
+            "write_tx_error|write_rx_error|prov_err|write to eq|handle_error|cq_err|completion error",
+        ],
+        Subject::EfaReach,
+        "an operation of libfabric's EFA provider failed",
+        "On EFA an operation without a better reason fails because the peer does not answer.",
+    ),
+    row(
         &["net/ofi", "completed with error"],
         Subject::EfaReach,
         "an operation of aws-ofi-nccl failed",
@@ -95,7 +143,8 @@ pub(super) const TABLE: &[Phrase] = &[
              cannot create ah|create ah|fi_endpoint|fi_domain|fi_fabric|fi_av_open|\
              fi_cq_open|fi_enable|fi_ep_bind|endpoint open|address vector|av open|cq open|\
              domain open|open domain|open endpoint|create endpoint|efadv_create|ibv_create|\
-             create qp|create cq|open fabric|enable endpoint|open cq|open av|ep_open", "fail|couldn't|could not|unable|cannot|error|err|rc"],
+             create qp|create cq|open fabric|enable endpoint|open cq|open av|ep_open", "fail|couldn't|\
+             could not|unable|cannot|error|err|rc"],
         Subject::Creation,
         "libfabric could not create its objects",
         "The provider or the kernel refused a domain, an endpoint, a completion queue or an address \

@@ -2,10 +2,29 @@
 
 use super::{FAILED, Phrase, RDMA, row};
 use crate::explain::Subject;
-use crate::explain::errno::{EFAULT, ENOMEM, EOPNOTSUPP};
+use crate::explain::errno::{EFAULT, ENOMEM, EOPNOTSUPP, EPROTONOSUPPORT};
 
 /// Lines that name the limit. It is the cause, whatever call failed.
 pub(super) const LIMITS: &[Phrase] = &[
+    row(
+        &[
+            "shared memory error|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
+             shared memory segment|\
+             shared memory object|shared memory limits|posix_fallocate|shared memory file",
+            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error",
+        ],
+        Subject::Other,
+        "shared memory between processes of this host could not be created",
+        "/dev/shm is full or too small, mostly in a container (Docker: `--shm-size`, `--ipc=host`; \
+         Kubernetes: an emptyDir of medium Memory at /dev/shm), or the other process has another. \
+         This is not about the network.",
+    ),
+    row(
+        &["openfabrics subsystem"],
+        Subject::Registration,
+        "only part of the memory can be registered",
+        "The limit on locked memory, or the driver's table of pages (mlx4: log_num_mtt), is too small.",
+    ),
     row(
         &[
             "max locked memory|ulimit -l|rlimit_memlock|memlock|locked memory",
@@ -35,10 +54,13 @@ const REGISTER: &str = "reg_mr|ibv_reg_mr|ibv_exp_reg_mr|reg mr|mr_reg|fi_mr_reg
              register local memory|memory registration|mem registration|register_mr|\
              registermem|register_from_pd|registerlocalmemory|register_memory|create_mkey|\
              create mkey|registering memory|mem_reg|reg_mem|create mr|creating mr|\
-             register gpu|register device memory";
+             register gpu|register device memory|registering mr|registration of mr|buffer mr|alloc mr|\
+             register the memory|register buffer|memory region not|register_extent|mem_map|\
+             register user memory|register host memory|register the mr|pin memory|pin user pages|\
+             memory region register|register memory region";
 /// Words that need another one about RDMA.
 const REGISTER_LOOSE: &str = "register|registering|registration|memory region|batch_register|register_local|\
-             register_buffer|mkey";
+             register_buffer|mkey|registermem|registered";
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
@@ -62,6 +84,13 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::GpuRegistration,
         "GPU memory could not be registered",
         "The NIC's driver could not pin GPU memory: that needs nvidia-peermem or DMA-BUF.",
+    )
+    .unless("(host)"),
+    row(
+        &["ucx|ucp|uct", "mem list|memh|mem_list|device mem", FAILED],
+        Subject::GpuRegistration,
+        "GPU memory could not be registered",
+        "UCX could not prepare GPU memory for the NIC: that needs nvidia-peermem or DMA-BUF.",
     ),
     row(
         &[REGISTER, FAILED],
@@ -70,7 +99,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "The kernel finds no pages at the address: it is GPU memory without nvidia-peermem or \
          DMA-BUF, or it is not mapped, or read-only but registered for writing.",
     )
-    .only_with(&[EFAULT, EOPNOTSUPP]),
+    .only_with(&[EFAULT, EOPNOTSUPP, EPROTONOSUPPORT]),
     row(
         &[REGISTER, FAILED],
         Subject::Registration,
@@ -80,7 +109,7 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .only_with(&[ENOMEM]),
     row(
-        &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem", FAILED],
+        &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem|cache", FAILED],
         Subject::GpuRegistration,
         "memory could not be registered",
         "The kernel finds no pages at the address: it is GPU memory without nvidia-peermem or \
@@ -96,13 +125,13 @@ pub(super) const TABLE: &[Phrase] = &[
          nvidia-peermem or DMA-BUF; the lines before have the error number.",
     ),
     row(
-        &[REGISTER, FAILED],
+        &[REGISTER, "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not |exceed"],
         Subject::Registration,
         "memory could not be registered",
         "The kernel refused to pin the memory, or the NIC refused to register it.",
     ),
     row(
-        &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem", FAILED],
+        &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem|cache", FAILED],
         Subject::Registration,
         "memory could not be registered",
         "The kernel refused to pin the memory, or the NIC refused to register it.",

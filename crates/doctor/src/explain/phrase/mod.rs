@@ -1,6 +1,9 @@
-//! Lines that are recognized by their words. In each table specific phrases come before general ones, and tables for
-//! one program before those for any.
+//! Lines that are recognized by their words. In each table specific phrases come before general ones.
+//!
+//! The tables have a fixed order: what one program prints; the call that failed (`call.rs`); the object and the action in words;
+//! the error number alone (`number.rs`); and last, that a program of this field reports a failure at all.
 
+mod call;
 mod connection;
 mod event;
 mod gpu;
@@ -11,22 +14,31 @@ mod memory;
 mod mpi;
 mod nccl;
 mod no_device;
+mod number;
 mod object;
+mod pcie;
 mod program;
 mod ucx;
+mod words;
+
+#[cfg(test)]
+mod tests;
 
 use std::cell::LazyCell;
 use std::ops::Deref;
 
 use super::Subject;
 use super::errno::{self, Errno};
-use index::INDEX;
+use index::{INDEX, Matches};
+use words::{ANY_FAILED, FAILED, FAILED_CALL, INFORMS, RDMA};
 
 /// Words that appear together in a line, and what they mean.
 #[derive(Debug)]
 pub(super) struct Phrase {
     /// Starts of words that the line must all contain, in lower case; `|` separates alternatives.
     words: &'static [&'static str],
+    /// Starts of words that the line must not contain, separated by `|`.
+    without: &'static str,
     /// The error numbers with which it applies; none: with any, or without.
     errnos: &'static [u32],
     pub(super) subject: Subject,
@@ -40,27 +52,39 @@ impl Phrase {
         Phrase { errnos, ..self }
     }
 
+    /// The same words mean something else together with one of these.
+    const fn unless(self, without: &'static str) -> Self {
+        Phrase { without, ..self }
+    }
+
     /// Whether it applies with the line's error number, which is read only if it matters.
     fn fits(&self, errno: &impl Deref<Target = Option<Errno>>) -> bool {
         self.errnos.is_empty() || errno.is_some_and(|errno| self.errnos.contains(&errno.number))
     }
 }
 
-/// The asynchronous event of a device that the line, in lower case, reports.
-pub(super) fn find_event(lower: &str) -> Option<&'static Phrase> {
-    let present = INDEX.words_in(lower);
-    INDEX.events.iter().find(|row| row.has_words(&present)).map(|row| row.phrase)
+/// The phrases that a line matches.
+pub(super) struct Found(Matches);
+
+/// Finds the phrases of a line, which is in lower case.
+pub(super) fn read(lower: &str) -> Found {
+    Found(INDEX.matches(lower))
 }
 
-/// The first phrase that matches the line, which is in lower case, and the line's error number.
-pub(super) fn find(lower: &str) -> Option<(&'static Phrase, Option<Errno>)> {
-    let present = INDEX.words_in(lower);
-    // Most lines have no phrase, and need no error number.
-    let errno = LazyCell::new(|| errno::read(lower));
-    let row = INDEX.phrases.iter().find(|row| row.has_words(&present) && row.phrase.fits(&errno));
-    match row {
-        Some(row) => Some((row.phrase, *errno)),
-        None => kernel::is_link_down(lower).then_some((&kernel::LINK_DOWN, None)),
+impl Found {
+    /// The asynchronous event of a device that the line reports.
+    pub(super) fn event(&self) -> Option<&'static Phrase> {
+        self.0.events.first().copied()
+    }
+
+    /// The first phrase that matches the line, which is in lower case, and the line's error number.
+    pub(super) fn phrase(&self, lower: &str) -> Option<(&'static Phrase, Option<Errno>)> {
+        // Most lines have no phrase, and need no error number.
+        let errno = LazyCell::new(|| errno::read(lower));
+        match self.0.phrases.iter().copied().find(|phrase| phrase.fits(&errno)) {
+            Some(phrase) => Some((phrase, *errno)),
+            None => kernel::is_link_down(lower).then_some((&kernel::LINK_DOWN, None)),
+        }
     }
 }
 
@@ -74,13 +98,20 @@ const TABLES: &[&[Phrase]] = &[
     libfabric::TABLE,
     mpi::TABLE,
     kernel::TABLE,
+    pcie::TABLE,
     memory::TABLE,
     connection::QUEUE_PAIRS,
+    call::TABLE,
     object::TABLE,
     connection::TABLE,
     no_device::TABLE,
     kernel::REST,
     program::RESULTS,
+    object::ACTIONS,
+    connection::ACTIONS,
+    no_device::ACTIONS,
+    number::TABLE,
+    program::ANY_FAILURE,
 ];
 
 const fn row(
@@ -89,14 +120,5 @@ const fn row(
     title: &'static str,
     meaning: &'static str,
 ) -> Phrase {
-    Phrase { words, errnos: &[], subject, title, meaning }
+    Phrase { words, without: "", errnos: &[], subject, title, meaning }
 }
-
-/// Words of lines about RDMA.
-const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|mlx4|mlx5|verbs|hca|rnic|ucx|\
-             ucp_|uct_|nccl|rccl|net/ib|net/ofi|libfabric|ofi|efa|openib|nvshmem|ibgda|ibrc|\
-             mooncake|transfer_engine|transfer_metadata|transferengine|nixl|deepep|deep_ep|\
-             uccl|psm2|hfi1|gpi2|qp|qpair|ib device|ib devices|o2ib|gpudirect|spdk|perftest|\
-             bnxt_re|irdma|erdma";
-/// Words of failures.
-const FAILED: &str = "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not ";

@@ -5,17 +5,6 @@ use crate::explain::Subject;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
-        &[
-            "nccl|rccl|ucx|mpi|mca_|vader",
-            "/dev/shm|shared memory|shm_open|shmget|posix_fallocate",
-            "fail|error|not enough|no space|unable|cannot",
-        ],
-        Subject::Other,
-        "shared memory between processes of this host could not be created",
-        "/dev/shm is full or too small, mostly in a container (Docker: `--shm-size`, `--ipc=host`; \
-         Kubernetes: an emptyDir of medium Memory at /dev/shm). This is not about the network.",
-    ),
-    row(
         &["retry count|retry exceeded", "exceeded|infiniband", "mpi|infiniband|openib|qp|ib "],
         Subject::RetryExceeded,
         "a peer did not answer (retries exceeded)",
@@ -30,17 +19,18 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "openfabrics|openib|btl-openib|btl_openib",
+            "openfabrics|openib|btl-openib|btl_openib|device that open mpi",
             "initializing|not selected|no openfabrics|not used by default|\
              error in device init|connection schemes|no cpcs|error initializing|no preset|\
-             no device params",
+             no device params|by default, for open mpi|failed to initialize|connection schemes|no available|\
+             not be used|disabled|proc_create",
         ],
         Subject::Fallback,
         "Open MPI's old openib component does not start",
         "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
     ),
     row(
-        &["ib port not selected|no cpcs for port|not used by default"],
+        &["ib port not selected|no cpcs for port|not used by default|by default, for open mpi"],
         Subject::Fallback,
         "Open MPI's old openib component does not start",
         "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
@@ -61,13 +51,13 @@ pub(super) const TABLE: &[Phrase] = &[
          vector; the lines after it have the error.",
     ),
     row(
-        &["error polling|poll_cq|poll cq|polling cq", "cq", "fail|error"],
+        &["error polling|poll_cq|poll cq|polling cq|handle_cq_error", "cq", "fail|error"],
         Subject::Other,
         "the completion queue could not be read",
         "The device or its driver failed, or the queue was destroyed; lines before it have the reason.",
     ),
     row(
-        &["rdma cm returned|unable to reach|unreachable", "mpi|btl"],
+        &["rdma cm returned|unable to reach|unreachable|can't reach|cannot reach", "mpi|btl|pml"],
         Subject::NoAnswer,
         "MPI processes cannot reach each other",
         "No transport or network connects the two hosts.",

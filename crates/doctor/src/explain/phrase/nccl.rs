@@ -2,14 +2,16 @@
 
 use super::{FAILED, Phrase, row};
 use crate::explain::Subject;
-use crate::explain::errno::{EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
+use crate::explain::errno::{
+    EADDRINUSE, ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EPIPE, ETIMEDOUT,
+};
 
 const NO_ROUTE: &str = "No answer: the address is of a network that this host does not reach, or a firewall drops packets.";
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
-            "net/plugin|libnccl-net|libnccl-tuner|ncclnetplugin|libnccl-ofi",
+            "net/plugin|libnccl-net|ncclnetplugin|libnccl-ofi",
             "no plugin|not find|cannot open|no such file|not found|could not|fail|unable|\
              returned",
         ],
@@ -44,7 +46,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "net/ib|net/ofi",
-            "no device found|no devices found|no eligible|no supported|optimal provider|\
+            "no device found|no devices found|returned 0 devices|no eligible|no supported|optimal provider|\
              no provider",
         ],
         Subject::NoDevice,
@@ -101,8 +103,8 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "socketpollconnect|socketstartconnect|socketconnect|connect to",
-            "nccl|misc/socket",
+            "socketpollconnect|socketstartconnect|socketconnect|connect to|call to connect",
+            "nccl|misc/socket|include/socket|socketpollconnect|socketstartconnect",
             "no route|unreachable|timed out|timeout",
         ],
         Subject::NoAnswer,
@@ -111,13 +113,16 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "nccl|rccl|socket.cc|socket.h|include/socket",
+            "nccl|rccl|socket.cc|socket.h|include/socket|ncclsocket|socketprogress|socketpollconnect|\
+             socketstartconnect|socketfinalize|sockettryaccept",
             "connection closed by remote peer|connection reset|broken pipe|\
              connection refused|connection abort|socketprogress|socketfinalize|socketaccept|\
              socketrecv|socketsend|socketconnect|socketpollconnect|socketstartconnect|\
              socket creation failed|call to connect|call to recv|call to send|call to accept|\
              call to bind|call to listen|call to socket|call to poll|call to getsockopt|\
-             net : call to|net : connect|wrong magic|wrong type",
+             net : call to|net : connect|wrong magic|wrong type|bad magic|with family|connecting to|\
+             sockettryaccept|already checked in|mismatch in|socket init|no ip interface|\
+             listening interface|comm_id",
         ],
         Subject::OutOfBand,
         "a TCP connection between ranks failed",
@@ -144,6 +149,14 @@ pub(super) const TABLE: &[Phrase] = &[
          different counts.",
     ),
     row(
+        &["socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|socketimpl|rendezvous"],
+        Subject::OutOfBand,
+        "a TCP connection between ranks failed",
+        "PyTorch's ranks find each other over TCP (MASTER_ADDR, MASTER_PORT). Usually the other \
+         rank ended first, or is not started.",
+    )
+    .only_with(&[ECONNRESET, ECONNREFUSED, EPIPE, ECONNABORTED, EADDRINUSE]),
+    row(
         &[
             "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous",
             "no route|unreachable|timed out|timeout",
@@ -166,13 +179,24 @@ pub(super) const TABLE: &[Phrase] = &[
              rendezvous",
             "connection reset|connection closed|broken pipe|refused|failed to recv|\
              failed to connect|failed to bind|failed to listen|already in use|sendbytes|\
-             recvbytes|recvvalue|unable to resolve|unable to find|cannot be retrieved|\
+             recvbytes|recvvalue|read callback failed|end of file|unable to resolve|unable to find|\
+             cannot be retrieved|\
              gai error|name or service|read error|write error|abort",
         ],
         Subject::OutOfBand,
         "a TCP connection between ranks failed",
         "PyTorch's ranks find each other over TCP (MASTER_ADDR, MASTER_PORT). Usually the other \
          rank ended first, or is not started.",
+    ),
+    row(
+        &["communicator encountered a fatal error|unhandled system error|ncclsystemerror|\
+             ncclremoteerror|ncclinternalerror|test nccl failure|\
+             internal error - please report|remote process exited|internal check failed|\
+             ncclinvalidusage"],
+        Subject::Other,
+        "NCCL reports an earlier error",
+        "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
+         NCCL_DEBUG=WARN or INFO.",
     ),
     row(
         &[
@@ -185,15 +209,5 @@ pub(super) const TABLE: &[Phrase] = &[
         "a collective did not complete in time",
         "At least one rank did not take part or its packets do not arrive: it hangs, ended, or has \
          another error. Compare the last operation of all ranks.",
-    ),
-    row(
-        &["communicator encountered a fatal error|unhandled system error|ncclsystemerror|\
-             ncclremoteerror|ncclinternalerror|test nccl failure|\
-             internal error - please report|remote process exited|internal check failed|\
-             ncclinvalidusage"],
-        Subject::Other,
-        "NCCL reports an earlier error",
-        "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
-         NCCL_DEBUG=WARN or INFO.",
     ),
 ];

@@ -1,6 +1,6 @@
 //! Missing devices, drivers and libraries.
 
-use super::{FAILED, Phrase, RDMA, row};
+use super::{ANY_FAILED, FAILED, Phrase, RDMA, row};
 use crate::explain::Subject;
 
 /// Missing files: what the line names comes before what the program was doing.
@@ -29,6 +29,21 @@ pub(super) const LIBRARIES: &[Phrase] = &[
          (the distribution's and the vendor's) are mixed.",
     ),
     row(
+        &[
+            "missing run-time dependency|run-time dependency on|no ofed driver|ofed driver",
+            "fail|unable|cannot|error|not |no ofed|missing",
+        ],
+        Subject::NoLibrary,
+        "the RDMA stack is not installed",
+        "The libraries of rdma-core, or the driver package of the NIC for this kernel, are missing.",
+    ),
+    row(
+        &["direct firmware load", "bnx|mlx|qed|ice|i40e|cxgb|hfi1|irdma|efa|ionic|hns"],
+        Subject::NoLibrary,
+        "the NIC's firmware file is missing",
+        "The driver loads it from /lib/firmware: install the package linux-firmware.",
+    ),
+    row(
         &["libibverbs", "couldn't load driver|couldn't open config|config directory|load driver"],
         Subject::NoLibrary,
         "libibverbs cannot load the NIC's library",
@@ -46,13 +61,29 @@ pub(super) const LIBRARIES: &[Phrase] = &[
          rdma-core-devel.",
     ),
     row(
-        &["module", "not found in directory"],
+        &[
+            "unknown symbol|disagrees about version|version magic|invalid module format|\
+             key was rejected|can't load lnd|can't load module",
+            "rdma|ib_|mlx|nvme|ko2iblnd|lnd|lnet|bnxt|irdma|efa|rxe|siw|rpcrdma|iser|srp|hns|knem|\
+             xpmem|iw_|qedr|hv_network_direct|gdrdrv",
+        ],
+        Subject::NoLibrary,
+        "a kernel module does not fit the kernel",
+        "The module was built for another kernel or another version of the RDMA stack (the \
+         distribution's, or the vendor's).",
+    ),
+    row(
+        &[
+            "module",
+            "not found in directory|module rdma|module ib_|module mlx|module rxe",
+            "not found",
+        ],
         Subject::NoLibrary,
         "the kernel module is not installed",
         "This kernel's package does not contain the module; it may be in an additional package.",
     ),
     row(
-        &["cannot open shared object file"],
+        &["cannot open shared object file|cannot open dynamic library"],
         Subject::NoLibrary,
         "a library is missing",
         "The library that the line names is not installed, or not in a folder that is searched.",
@@ -104,7 +135,11 @@ pub(super) const TABLE: &[Phrase] = &[
         "libibverbs lists no device of that name that this process can open.",
     ),
     row(
-        &["couldn't get device attributes"],
+        &["couldn't get device attributes|couldn't get context for|query device attributes|\
+             query device props|query device capabilities|couldn't get port info|failed to get port info|\
+             trying to query port|query port info|query port_num|couldn't get local lid|\
+             couldn't query device|set the link layer|check if driver is up|\
+             did not detect devices|find valid ports|no valid ports|no matching rdma"],
         Subject::NoDevice,
         "the device cannot be queried",
         "It was listed, but this process may not open it, or its driver does not answer.",
@@ -159,9 +194,55 @@ pub(super) const TABLE: &[Phrase] = &[
         "The lines before have the reason; without it the program uses TCP, or stops.",
     ),
     row(
+        &["another transport will be used|switching from rdma|instead of rdma|without rdma|\
+             init returned failure for component|switch to atl|using tcp instead|use tcp instead"],
+        Subject::Fallback,
+        "the program uses TCP instead of RDMA",
+        "It found no usable RDMA device, or could not start it: the lines before have the reason.",
+    ),
+    row(
         &["falling back|fall back|fallback|falls back", RDMA],
         Subject::Fallback,
         "the program uses TCP instead of RDMA",
         "It found no usable RDMA device, or could not start it: the lines before have the reason.",
+    ),
+];
+
+/// What a program looked for, in its own words.
+pub(super) const ACTIONS: &[Phrase] = &[
+    row(
+        &[
+            RDMA,
+            "library|libraries|symbol|shared object|dlopen|dlsym|.so |.so.|module|modules|modprobe|kernel abi",
+            ANY_FAILED,
+        ],
+        Subject::NoLibrary,
+        "a library is missing, or of another version",
+        "The library that the line names is not installed, not in a folder that is searched, or lacks a \
+         function that the program needs.",
+    ),
+    row(
+        &[
+            RDMA,
+            "plugin|component|transport|transports|backend|netmod|nvshmem|topology|topo|protocol",
+            ANY_FAILED,
+        ],
+        Subject::Fallback,
+        "RDMA could not be started",
+        "The lines before have the reason; without it the program uses TCP, or stops.",
+    ),
+    row(
+        &[
+            RDMA,
+            "device|devices|hca|nic|nics|rnic|adapter|interface|netdev|uverbs|port|ports|driver|card|\
+             provider|providers",
+            ANY_FAILED,
+        ],
+        Subject::NoDevice,
+        "an RDMA device or its port cannot be used",
+        "It does not exist for this process, is not active, or its driver does not answer.",
+    )
+    .unless(
+        "does not support|doesn't support|not supported|exceed|copying",
     ),
 ];

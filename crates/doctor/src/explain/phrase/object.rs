@@ -1,6 +1,6 @@
 //! Queues and other objects that cannot be created, and work requests that are refused.
 
-use super::{FAILED, Phrase, RDMA, row};
+use super::{FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::Subject;
 use crate::explain::errno::{EACCES, EINVAL, ENODEV, ENOENT, ENOMEM, EPERM};
 
@@ -63,12 +63,13 @@ pub(super) const TABLE: &[Phrase] = &[
         "All contexts of the device are in use, or its node may not be opened.",
     ),
     row(
-        &["fail to open rdma device|failed to open rdma device"],
+        &["fail to open rdma device|failed to open rdma device|failed to open device "],
         Subject::Restricted,
         "the device cannot be opened",
         "It was found, but could not be opened: mostly this process may not use its node under \
          /dev/infiniband, or the NIC's library is missing.",
-    ),
+    )
+    .unless("/dev/|usb|audio|video|sound|tun|disk|block|camera|serial"),
     row(
         &[
             RDMA,
@@ -94,6 +95,26 @@ pub(super) const TABLE: &[Phrase] = &[
          versions that do not fit together.",
     ),
     row(
+        &["qpair|rqpair|nvmf|nvme_fabric", "connect", "unable to connect|connect command|connect the|fail"],
+        Subject::NoAnswer,
+        "the target of NVMe over RDMA does not answer",
+        "The connection to the target was not accepted, or its answer did not come.",
+    )
+    .unless("create admin|create_qp failed|rdma_create_qp|initialize"),
+    row(
+        &["keep alive timeout|keep-alive timeout|keepalive timeout"],
+        Subject::NoAnswer,
+        "the peer no longer answers",
+        "Keep-alive messages did not come in time: the peer ended, hangs, or packets are lost.",
+    ),
+    row(
+        &[RDMA, "assertion|assert"],
+        Subject::Other,
+        "a program stopped at an assertion",
+        "A check within the program failed: mostly an error of the program, or a consequence of an \
+         earlier one.",
+    ),
+    row(
         &[
             "create|creat|alloc|allocate|resize|init|initialize|setup|set up|open|obj_create|\
              import",
@@ -111,5 +132,38 @@ pub(super) const TABLE: &[Phrase] = &[
         "a queue pair or another object could not be created",
         "A limit of the NIC or of the cgroup is reached, memory could not be pinned, or the requested \
          kind or size is not supported.",
-    ),
+    )
+    .unless("not find|not found|can't find|cannot find|unable to find|failed to find"),
 ];
+
+/// What a program did with an object, in its own words.
+pub(super) const ACTIONS: &[Phrase] = &[
+    row(
+        &[RDMA, "pin|pinning|pinned|unpin", "memory|page|pages|buffer|region|user pages", FAILED_CALL],
+        Subject::Registration,
+        "memory could not be pinned",
+        "The kernel refused to pin the memory, or the NIC refused to register it.",
+    ),
+    row(&[RDMA, ACTION, OBJECT, FAILED_CALL], Subject::NoDevice, NO_DEVICE.0, NO_DEVICE.1)
+        .only_with(&[ENODEV]),
+    row(
+        &[RDMA, ACTION, OBJECT, FAILED_CALL],
+        Subject::Creation,
+        "a queue pair or another object could not be created",
+        "A limit of the NIC or of the cgroup is reached, memory could not be pinned, or the requested \
+         kind or size is not supported.",
+    )
+    .unless("not find|not found|can't find|cannot find|unable to find|failed to find"),
+];
+
+const ACTION: &str = "create|creat|alloc|allocat|init|initial|open |open(|opening|setup|set up|setting up|\
+             construct|enable|enabling|bind|attach|prepare|import|resize|new |setup_|add |reserve";
+const OBJECT: &str = "qp|cq|srq|pd|ah|av|eq|wq|rq|sq|ep|md|uar|dct|dci|endpoint|queue|worker|context|ctx|\
+             domain|\
+             fabric|listener|channel|resource|object|pool|mpool|iface|handle|stream|event|engine|\
+             address vector|address handle|protection domain|comm |communicator|session|thread|tx|rx|\
+             buffer|buffers|memory|flow|table|counter|group";
+const NO_DEVICE: (&str, &str) = (
+    "the device does not exist",
+    "The device that the program uses does not exist, or not any more.",
+);

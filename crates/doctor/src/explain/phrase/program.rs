@@ -1,9 +1,16 @@
 //! Lines of Wirelane, perftest, transfer engines and DPDK, whose words mean something else elsewhere.
 
-use super::{Phrase, RDMA, row};
+use super::{ANY_FAILED, FAILED, Phrase, RDMA, row};
 use crate::explain::Subject;
+use crate::explain::errno::{EBUSY, ENODEV, ENOENT};
 
 pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["kvtransfererror|kvcache from prefill|kv cache from prefill|kv chunk|receive all kvs|not alive"],
+        Subject::NoAnswer,
+        "the peer of a transfer does not answer",
+        "The other instance ended, hangs, or is not reached: look at its log first.",
+    ),
     row(
         &["the peer or the path to it is gone"],
         Subject::RetryExceeded,
@@ -68,12 +75,38 @@ pub(super) const TABLE: &[Phrase] = &[
         "The cable or the link partner is disconnected.",
     ),
     row(
+        &["nvidia-fs|nvidia_fs|cufio|cufile", "not loaded|not registered|driver"],
+        Subject::NoGpuDirect,
+        "GPUDirect Storage cannot be used",
+        "The module nvidia-fs is not loaded, or the file system or disk has no support for it.",
+    ),
+    row(
+        &["nvidia-fs|nvidia_fs|cufio|cufile", "map |register|bufregister|bar-usage|pin"],
+        Subject::GpuRegistration,
+        "GPU memory could not be mapped for storage",
+        "The GPU driver refused to map the memory, or the GPU's window (BAR1) is full.",
+    ),
+    row(
+        &["cq transport error|spdk_nvme_probe()|nvme ctrlr scan failed|transport address '"],
+        Subject::NoAnswer,
+        "a connection of NVMe over fabrics is gone",
+        "The target ended it, or no longer answers.",
+    ),
+    row(
+        &["retransmission|retransmissions|retransmit", "threshold|exceed|limit|exhaust|too many|max"],
+        Subject::RetryExceeded,
+        "a peer did not answer (retries exceeded)",
+        "The peer did not acknowledge packets after all retries: packets or acknowledgements are lost \
+         on the path, or the peer's process ended.",
+    ),
+    row(
         &["mlx|rte_|pmd", "flow", "fail|refuse|cannot|unable|error"],
         Subject::Other,
         "the NIC refused a flow rule",
         "The NIC, its firmware or its mode (virtual function, switchdev) does not support the rule; \
          this is about Ethernet packets, not about RDMA.",
-    ),
+    )
+    .unless("flow_label|ibv_|ucx|nccl"),
     row(
         &[
             "mlx5_net|mlx4_net|net_mlx5|net_mlx4|mlx5_common|mlx5_pci|mlx5_eth|mlx5_vdpa",
@@ -90,6 +123,17 @@ pub(super) const TABLE: &[Phrase] = &[
             "mlx5_net|mlx4_net|net_mlx5|net_mlx4|mlx5_common|mlx5_pci|mlx5_eth",
             "fail|abort|error|cannot|unable",
         ],
+        Subject::NoDevice,
+        "DPDK's driver finds no RDMA device for the PCI function",
+        "It works through the kernel's driver: mlx5_ib and ib_uverbs must be loaded, and the function \
+         must not be bound to vfio.",
+    )
+    .only_with(&[ENOENT, ENODEV]),
+    row(
+        &[
+            "mlx5_net|mlx4_net|net_mlx5|net_mlx4|mlx5_common|mlx5_pci|mlx5_eth",
+            "fail|abort|error|cannot|unable",
+        ],
         Subject::Creation,
         "DPDK's driver could not set up the device",
         "The kernel's driver or rdma-core refused an object: mostly their versions, or the rights of \
@@ -99,6 +143,84 @@ pub(super) const TABLE: &[Phrase] = &[
 
 /// Lines that report only that something failed.
 pub(super) const RESULTS: &[Phrase] = &[
+    row(
+        &[RDMA],
+        Subject::Other,
+        "a device or an object is in use",
+        "Another program, a container or the kernel still uses it.",
+    )
+    .only_with(&[EBUSY]),
+    row(
+        &["notif", "nixl|gennotif|agent", ANY_FAILED],
+        Subject::Other,
+        "a notification could not be sent",
+        "No backend that both ends have can send it; the lines before have the reason.",
+    ),
+    row(
+        &["transfers after|transfer timed out|transfer timeout|transfer_timeout", FAILED],
+        Subject::NoAnswer,
+        "a transfer did not complete in time",
+        "The peer hangs or ended, or packets to it or from it are lost.",
+    ),
+    row(
+        &["transfer failed for|transfer incomplete|transfer_fail|transfer_incomplete"],
+        Subject::Other,
+        "a program reports that a transfer failed",
+        "The line has no reason of its own: look for the first error before it, at both ends.",
+    ),
+    row(
+        &["couldn't allocate work buf|couldn't allocate context|resources needed by comm"],
+        Subject::Creation,
+        "perftest could not create its objects",
+        "Memory could not be allocated, or the NIC or its driver refused an object.",
+    ),
+    row(
+        &["device removal"],
+        Subject::DeviceFatal,
+        "the NIC was removed",
+        "The device was reset or its driver unloaded while the program used it.",
+    ),
+    row(
+        &["io engine init failed"],
+        Subject::Other,
+        "fio could not start",
+        "The lines before have the reason.",
+    ),
+    row(
+        &["work completion error|parse wc failed|wc failed|got cqe with error|completion error in"],
+        Subject::Other,
+        "an operation failed",
+        "The line has no status: look for one that has, at both ends.",
+    ),
+    row(
+        &[
+            "sriov|sr-iov|config vfs|configure vfs|vfs for|virtual functions",
+            "fail|error|cannot|unable",
+        ],
+        Subject::Other,
+        "virtual functions could not be set up",
+        "The firmware setup, the NIC's firmware or its current functions do not allow it: the number \
+         can only be changed from 0.",
+    ),
+    row(
+        &["-e- |-e-", "device|psid|flash|image|firmware|fw"],
+        Subject::Other,
+        "a firmware tool of the NIC failed",
+        "The tool cannot access the NIC, or the image is not for it (PSID).",
+    ),
+    row(
+        &["no local ports detected|no local ports"],
+        Subject::NoDevice,
+        "no RDMA port was found",
+        "There is no RDMA device with an active port, or the program may not open it.",
+    ),
+    row(
+        &["process_vm_readv|process_vm_writev|ptrace_scope", "not permitted|fail|denied|error"],
+        Subject::Restricted,
+        "a process may not read the memory of another one on this host",
+        "kernel.yama.ptrace_scope, or separate user namespaces of containers, forbid it. This is not \
+         about the network.",
+    ),
     row(
         &["transfer engine return error|failed to complete run_iter|run_iter|nixl_err_|\
              kvtransfererror|kv transfer failed|transfer engine"],
@@ -123,3 +245,11 @@ pub(super) const RESULTS: &[Phrase] = &[
         "The line has no reason of its own: look for the first error before it, at both ends.",
     ),
 ];
+
+/// The last row: a program of this field reports a failure.
+pub(super) const ANY_FAILURE: &[Phrase] = &[row(
+    &[RDMA, ANY_FAILED],
+    Subject::Other,
+    "a program reports a failure",
+    "The line has no reason that is known here: look for the first error before it, at both ends.",
+)];

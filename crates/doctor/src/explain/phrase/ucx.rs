@@ -4,9 +4,24 @@ use super::{FAILED, Phrase, row};
 use crate::explain::Subject;
 use crate::explain::errno::{EADDRNOTAVAIL, ENODEV};
 
-const UCX: &str = "ucx|ucp_|uct_|ucp|uct|jucx";
+const UCX: &str =
+    "ucx|ucp_|uct_|ucp|uct|jucx|ud_ep|ud_iface|rc_ep|rc_verbs|dc_mlx5|transport error";
 
 pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["handle vm_unmap|vm_unmap event|memory hooks|rkey unpack|unpack rkey|unpack remote key"],
+        Subject::Other,
+        "UCX cannot use memory as the program asks",
+        "The program's libraries do not fit together: another library replaced the functions that UCX \
+         watches, or the two ends use different transports.",
+    ),
+    row(
+        &["dct|dci", "modify|modifying", FAILED],
+        Subject::Creation,
+        "a queue pair could not be set up",
+        "The NIC, its firmware or its driver does not support dynamically connected queue pairs as UCX \
+         uses them; `UCX_TLS=rc` avoids them.",
+    ),
     row(
         &["ib_mlx5_log", "wqe["],
         Subject::Other,
@@ -99,7 +114,10 @@ pub(super) const TABLE: &[Phrase] = &[
         "The launcher passes addresses between ranks; a rank does not use UCX, or ended.",
     ),
     row(
-        &[UCX, "endpoint timeout|keepalive"],
+        &[
+            UCX,
+            "endpoint timeout|keepalive failed|keepalive error|unhandled timeout|keepalive timeout",
+        ],
         Subject::RetryExceeded,
         "the peer no longer answers",
         "Retries or keepalive messages to the peer were exhausted: it ended, hangs, or packets are lost.",
@@ -122,6 +140,13 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::NoGpuDirect,
         "UCX does not use GPUDirect",
         "GPU memory is copied through host memory first.",
+    ),
+    row(
+        &["comp_mask", "ibv_|mlx5|mlx4", "invalid"],
+        Subject::Other,
+        "the device cannot be queried",
+        "The program or library calls something that the driver does not support: their versions \
+         do not fit together.",
     ),
     row(
         &["query_device|query_port", "ibv_|ucx", FAILED],

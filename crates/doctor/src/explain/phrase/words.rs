@@ -1,0 +1,70 @@
+//! Words that rows of several tables share.
+
+/// Words of lines about RDMA, and of programs that use it.
+pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|mlx4|mlx5|verbs|hca|rnic|ucx|\
+             ucs_|ucp|uct|ucc_|nccl|rccl|net/ib|net/ofi|libfabric|ofi |ofi_|ofi:|ofi/|efa |efa_|efa:|efa-|\
+             efa;|efa/|efa'|efa,|efa)|efa\"|openib|\
+             nvshmem|ibgda|ibrc|mooncake|transfer_engine|transfer_metadata|transferengine|\
+             transfer engine|nixl|deepep|deep_ep|uccl|psm2|psm3|psm |hfi1|hfi |gpi2|qp|qpair|rqpair|\
+             cq |cqe|srq|ib device|ib devices|ib port|o2ib|gpudirect|spdk|nvmf|perftest|bnxt_re|\
+             irdma|erdma|hns_roce|qedr|siw|rxe|iwarp|iw_cm|ipoib|ib0|ib1|uverbs|umad|librdmacm|\
+             ibwarn|iberror|ibpanic|ibnetdisc|opensm|openfabrics|mad_rpc|madrpc|srp|iser|isert|\
+             rpcrdma|xprtrdma|svcrdma|smbdirect|smb_direct|lnet|lneterror|lustreerror|ko2iblnd|\
+             kiblnd|na_ofi|na_ucx|fi_|cxi|opx|hcoll|pml_|mtl_|btl_|mpidi_|mca_|gdrcopy|gdrdrv|gdr_|\
+             gdaki|peermem|dmabuf|dma-buf|doca|brpc|gloo|c10d|tcpstore|processgroup|distbackend|\
+             diststore|distnetwork|torch.distributed|kvtransfer|aws-ofi|wc_|nvme_rdma|nvme_ctrlr|nvme_qpair|\
+             nvme-fabrics|ib |ib:|lustre:|libcfs|ptlrpc|psm_|psm2_|psm3_|ccl_error|ccl_warn|oneccl|\
+             atl_ofi|acm_|ibacm|hg_core|hg_init|na_init|ucxx|n4ucxx|remote nic|local_nic|peer_nic|\
+             master_client|coro_rpc|transfer_task|ofed|openibd|hv_network_direct|mvapich|cma_ep|\
+             cmiabort|charmrun|krdma|gpu direct|socketprogress|socketpoll|ncclsocket|ibsim|openmpi|open mpi|\
+             pd |ah |mr |mrs|mkey|xrc|odp|sgid|dgid|gid index|gid type|gid table|rkey|lkey|wr_id|cq_event|\
+             async_event|wc error|wc status|srd |beegfs|ibvsocket|gpfs|mmfs|daos|margo|hccl|hcomm|\
+             rocshmem|mori_|mori:|msccl|byteps|rdma_van|horovod|gasnet|openshmem|oshmem|cufio|cufile|nvidia-fs|\
+             nvidia_fs|bdev_nvme|nvmf_|nvme_fabric|c10::|sockethandshake|wirelane|ibping|smpquery|\
+             infinipath|qib|usnic|mthca|mofed|network-operator|dcgm|ud_ep|ud_iface|rc_verbs|rc_mlx5|rc_ep|\
+             dc_mlx5|dc_verbs|rcache|mm_ep|mm_posix|mm_sysv|tcp_ep|wireup|gdr_copy|cuda_ipc|cuda_copy|\
+             net_ib|ibvwrap|proxy.cc|bootstrap.cc|common_ucx|osc_ucx|osc_rdma|coll_ucc|ompi|opal|pmix|orte|\
+             prte|oob_tcp|mlnx|connectx|mellanox|gennotif|mpi |mpi_|pmpi_|mpir_|mpid_|mpich|i_mpi|mpi:|\
+             sharp_|sharp:|sharp coll|sharp group|ibstat|ibdev2netdev|ibnetdiscover|iblinkinfo|ibdiagnet|\
+             ibqueryerrors|mlxlink|mlxconfig|mlxfwmanager|subnet manager|sm_lid|pkey_index|pkey index|\
+             pkey table|ib_pkey|p_key|wqe|umr|mcast|qpn|\
+             nvmet|nvme-of|dapl|libdat|rcvhdrq|knem|smr_|cxil|gdrdma|peer memory|peer_mem|ibext|tl_ucp|\
+             prov_errno|prov/|kv_transfer|kv transfer|lmcache|mnnvl|imex|all_reduce_perf|nccl-test|gds_|\
+             gds:|ms_async|sockcm|sockaddr|destination is unreachable|gpudirect-tcpx|fastrak|libnccl|\
+             librccl|hfi_|hfp_|ndev|nic_|nic-";
+/// Words of failures.
+pub(super) const FAILED: &str =
+    "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not ";
+/// Words of failures next to the name of a call: also the texts of error numbers.
+pub(super) const FAILED_CALL: &str = "fail|connection closed|unable|could not|couldn't|cannot|can't|can not|\
+             error|err|not |\
+             returned -|return -|ret -|ret=-|ret = -|rc=-|rc = -|rc: -|null|no such|invalid|denied|\
+             bad address|timed out|timeout|refused|reset|broken pipe|busy|unreachable|no route|\
+             out of memory|input/output|i/o error|inappropriate|no space|temporarily unavailable|\
+             no data|protocol error|protocol not|too many|unsupported|reject|abort|exceed|assertion|\
+             non-zero|unexpected|timed-out|*error*";
+/// Any word of a failure, also the severity of a line.
+pub(super) const ANY_FAILED: &str = "fail|unable|could not|couldn't|cannot|can't|can not|error|err|fatal|\
+             abort|assert|\
+             exception|invalid|illegal|corrupt|mismatch|unexpected|timed out|timeout|denied|refused|\
+             reject|unreachable|no such|lost|broken|disconnect|exceed|overflow|overrun|not enough|\
+             insufficient|too small|too large|too many|too few|unsupported|not supported|not available|\
+             unavailable|not found|missing|wrong|unhandled|non-zero|violation|nccl warn|ucx  warn|\
+             ucx  error|ucx  diag|<warn>|*error*|lneterror|lustreerror|ibwarn|iberror|ibpanic|closed|\
+             no backend|no common|no potential|no specified|no suitable|no valid|no active|no such|\
+             not complete|not detected|not active|inactive|out of range|out of rx|out of tx|out of buffers|out of memory|\
+             out of resources|ran out|running out|exhausted|does not|doesn't|not loaded|not registered|\
+             without nvfs|\
+             no preset|no matching|nothing to|degradation|null|terminate called|taking the entire|\
+             called before|incomplete|unknown migration|eof";
+/// Lines with one of these words mostly report no error: they inform, or they are of builds, packages and scripts. Rows with
+/// [`RDMA`] do not apply to them.
+pub(super) const INFORMS: &str = "nccl info|ucx  info|ucx  debug|ucx  trace|ucx  req|<info>|<debug>|<trace>|\
+             *debug*|*notice*|*info*|[info]|[debug]|pip |pip3|wheel|cmake|requirement already|\
+             satisfies the requirement|\
+             requirements file|ninja:|make:|make[|gcc:|gcc'|g++|nvcc |undefined reference|set by environment|\
+             , 0 error|: 0 error|(0 error|no errors|: no error|, no error|without error|errors: 0 |errors = 0 |\
+             error: 0 |err: 0 |failed: 0 |failures: 0 |, 0 fail|: 0 fail|(0 fail|status=0 |status=0,|\
+             tests passed|test passed|inline size set|docker pull|git clone|apt-get|\
+             warnings.warn|deprecat|futurewarning|userwarning|no module named|unable to access '|\
+             importerror|attributeerror|typeerror|syntaxerror|traceback|file \"";
