@@ -22,11 +22,16 @@ mod web_config;
 use clap::FromArgMatches;
 
 use commands::Cli;
+pub use commands::help::command;
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ! {
-    let parsed = Cli::from_arg_matches(&commands::help::command().get_matches());
-    let cli = parsed.unwrap_or_else(|error| error.exit());
+    signals::ignore_file_size_limit();
+    let matches = command().try_get_matches();
+    let outcome = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
+        Ok(cli) => commands::run(cli),
+        Err(message) => commands::help::print(&message),
+    };
     // A library that hangs while it is loaded, such as a GPU's, would block an ordinary exit.
-    output::exit::immediately(commands::run(cli))
+    output::exit::immediately(outcome)
 }

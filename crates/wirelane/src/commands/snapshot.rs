@@ -2,7 +2,6 @@
 
 pub(crate) mod date;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,7 +12,7 @@ use node::{About, Node, Tree};
 
 use crate::arguments::host::HostArgs;
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, file};
 use crate::settings::Global;
 
 #[derive(Debug, Args)]
@@ -49,7 +48,7 @@ pub(crate) fn run(_global: &Global, args: &SnapshotArgs) -> Result<Exit, Failure
         .map_err(|error| Failure::failed(format!("write the snapshot as JSON: {error}")))?;
     document.push('\n');
     if args.file == Path::new("-") {
-        output::answer(&document)?;
+        output::json_text(&document)?;
     } else {
         write(&args.file, document.as_bytes())?;
     }
@@ -82,15 +81,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
         let text = format!("write {}: not a regular file; `-` writes to stdout", path.display());
         return Err(Failure::usage(text));
     }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::Builder::new()
-        .prefix(".wirelane-")
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    file.persist(path).map_err(|error| failed(error.error))?;
-    Ok(())
+    file::write(path, bytes, file::PRIVATE).map_err(failed)
 }
 
 fn summary(file: &Path, node: &Node, tree: &Tree, bytes: usize) -> String {

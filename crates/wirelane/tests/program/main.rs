@@ -23,14 +23,17 @@ mod metrics;
 mod nccl;
 mod nfs;
 mod ofi;
+mod outside;
 mod reports;
 mod security;
 mod setup;
 mod snapshot;
 mod ssh;
+mod sweep;
 mod tls;
 mod top;
 mod tune;
+mod unwritable;
 mod web;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};

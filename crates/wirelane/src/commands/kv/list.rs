@@ -89,7 +89,7 @@ impl ListArgs {
                 page.into_iter().map(line).collect()
             }
         };
-        output::part(&text)
+        if self.json { output::json_text(&text) } else { output::part(&text) }
     }
 
     fn text(&self, keys: &[(Key, Metadata)]) -> String {

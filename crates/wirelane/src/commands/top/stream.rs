@@ -9,7 +9,7 @@ use super::feed::FeedEvent;
 use super::number::{bytes, gbps, short, time};
 use super::summary::{GpuSummary, IntervalSummary, PortSummary};
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 use crate::settings::Global;
 
 pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
@@ -55,12 +55,9 @@ fn print(
     let mut summary = IntervalSummary::between(before, sample);
     summary.retain(|device| args.selects(device));
     if !args.json {
-        return output::bytes(table(&summary).as_bytes());
+        return output::part(&table(&summary));
     }
-    let mut line = serde_json::to_vec(&summary)
-        .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
-    line.push(b'\n');
-    output::bytes(&line)
+    output::json_line(&summary)
 }
 
 fn table(summary: &IntervalSummary) -> String {
@@ -74,7 +71,7 @@ fn table(summary: &IntervalSummary) -> String {
     rows.extend(summary.ports.iter().map(port));
     match summary.ports.is_empty() {
         true => text.push_str("no RDMA port\n"),
-        false => text.push_str(&output::columns(&rows)),
+        false => text.push_str(&wrap::table(&rows, wrap::columns())),
     }
     for name in &summary.gone {
         text.push_str(&format!("{} is gone\n", doctor::one_line(name)));
@@ -83,9 +80,9 @@ fn table(summary: &IntervalSummary) -> String {
         let titles = ["GPU", "NAME", "TEMP", "UTIL", "MEMORY", "POWER", "THROTTLE", "XID"];
         let rows = std::iter::once(titles.map(str::to_owned));
         let rows: Vec<_> = rows.chain(summary.gpus.iter().map(gpu)).collect();
-        text.push_str(&output::columns(&rows));
+        text.push_str(&wrap::table(&rows, wrap::columns()));
     }
-    text.push_str(&rest(summary));
+    text.push_str(&wrap::fit(&rest(summary)));
     text
 }
 
