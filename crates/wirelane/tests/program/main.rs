@@ -6,6 +6,7 @@ mod bench;
 mod devices;
 mod disk;
 mod doctor;
+mod documents;
 mod durable;
 mod exporter;
 mod exposition;
