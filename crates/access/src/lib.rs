@@ -208,6 +208,11 @@ impl Access {
     fn bucket(&self, name: &str) -> Option<Arc<Bucket>> {
         let rate = self.rate?;
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        if buckets.len() >= MAX_IDLE_BUCKETS {
+            // Names of certificates have no other limit.
+            let now = self.now();
+            buckets.retain(|_, bucket| Arc::strong_count(bucket) > 1 || !bucket.is_full(now));
+        }
         let bucket = buckets.entry(name.to_owned()).or_insert_with(|| Arc::new(Bucket::new(rate)));
         Some(bucket.clone())
     }
@@ -221,6 +226,9 @@ impl Access {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+/// Above this number, buckets that nobody uses are dropped.
+const MAX_IDLE_BUCKETS: usize = 4096;
 
 #[cfg(test)]
 mod tests {
@@ -357,5 +365,17 @@ mod tests {
             "other identities are not limited"
         );
         assert!(access.refusals().of(Refused::Rate) >= 1);
+    }
+
+    #[test]
+    fn the_rates_of_names_that_nobody_uses_are_dropped() {
+        let access = Access::new(Keyring::new(), Vec::new(), true, NonZeroU32::new(3)).unwrap();
+        let used = access.admit("used").unwrap();
+        for number in 0..3 * MAX_IDLE_BUCKETS {
+            assert!(access.admit(&format!("pod-{number}")).is_some());
+        }
+        let buckets = access.buckets.lock().unwrap();
+        assert!(buckets.len() <= MAX_IDLE_BUCKETS, "{}", buckets.len());
+        assert!(buckets.contains_key("used"), "{used:?}");
     }
 }

@@ -27,6 +27,11 @@ impl Bucket {
         };
         self.full_at.fetch_update(Relaxed, Relaxed, later).is_ok()
     }
+
+    /// Whether it holds all requests, like a new one.
+    pub(super) fn is_full(&self, now: Duration) -> bool {
+        self.full_at.load(Relaxed) <= now.as_nanos() as u64
+    }
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -47,5 +52,7 @@ mod tests {
         assert_eq!(taken(100), 1);
         assert_eq!(taken(600), 5);
         assert_eq!(taken(60_000), 10, "it holds one second's worth");
+        let is_full = |at| bucket.is_full(Duration::from_millis(at));
+        assert!(!is_full(60_999) && is_full(61_000));
     }
 }

@@ -150,10 +150,10 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
         node_type,
         node_guid: text("node_guid").parse(Guid::parse),
         sys_image_guid: text("sys_image_guid").parse(Guid::parse),
-        firmware: one_line(text("fw_ver")),
-        hca_type: one_line(text("hca_type")),
-        board_id: one_line(text("board_id")),
-        node_desc: one_line(text("node_desc")),
+        firmware: text("fw_ver").one_line(),
+        hca_type: text("hca_type").one_line(),
+        board_id: text("board_id").one_line(),
+        node_desc: text("node_desc").one_line(),
         role: match (software, pci) {
             (Some(_), _) => Role::Software,
             (None, Some(address)) => role(tree, address),
@@ -164,7 +164,7 @@ fn read(tree: &Tree, netdevs: &[NetDev], uverbs: &BTreeMap<String, String>, name
             .or_else(|| tree.link_name(&format!("{folder}/device/driver")).into_value()),
         pci,
         numa_node: pci::read_numa_node(tree, &near),
-        local_cpus: one_line(tree.text(&format!("{near}/local_cpulist"))).into_value(),
+        local_cpus: tree.text(&format!("{near}/local_cpulist")).one_line().into_value(),
         uverbs: uverbs.get(name).cloned(),
         counters: counters::read::<CachedFolder<'_>>(
             tree,
@@ -217,20 +217,7 @@ fn read_uverbs(tree: &Tree) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// Text of one short line. An empty line counts as absent.
-fn one_line(text: Reading<String>) -> Reading<String> {
-    text.and_then(|text| match text.as_str() {
-        "" => Reading::Absent,
-        long if long.len() > MAX_LINE_BYTES || long.contains(char::is_control) => {
-            Reading::invalid(long)
-        }
-        _ => Reading::Value(text),
-    })
-}
-
 const CLASS: &str = "/sys/class/infiniband";
 const VERBS_CLASS: &str = "/sys/class/infiniband_verbs";
 /// No machine has more, including virtual functions.
 const MAX_DEVICES: usize = 4096;
-/// The longest is a node description of 64 bytes.
-const MAX_LINE_BYTES: usize = 128;

@@ -89,8 +89,8 @@ pub struct HugePages {
 /// The machine.
 pub(crate) fn read(tree: &Tree) -> Host {
     Host {
-        name: first(tree, &["/proc/sys/kernel/hostname", "/etc/hostname"]),
-        kernel: tree.text("/proc/sys/kernel/osrelease"),
+        name: first(tree, &["/proc/sys/kernel/hostname", "/etc/hostname"]).one_line(),
+        kernel: tree.text("/proc/sys/kernel/osrelease").one_line(),
         system: system(tree),
         architecture: architecture(tree),
         product: product(tree),
@@ -127,7 +127,7 @@ fn system(tree: &Tree) -> Option<String> {
 
 /// Before Linux 6.1 there is no file for it; it then follows from the field names of /proc/cpuinfo.
 fn architecture(tree: &Tree) -> Option<String> {
-    if let Reading::Value(architecture) = tree.text("/proc/sys/kernel/arch") {
+    if let Reading::Value(architecture) = tree.text("/proc/sys/kernel/arch").one_line() {
         return Some(architecture);
     }
     let cpu = tree.text("/proc/cpuinfo").into_value()?;
@@ -140,13 +140,13 @@ fn architecture(tree: &Tree) -> Option<String> {
 
 /// Machines without DMI have a device tree.
 fn product(tree: &Tree) -> Option<String> {
-    let dmi = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).into_value();
+    let dmi = |name: &str| tree.text(&format!("/sys/class/dmi/id/{name}")).one_line().into_value();
     let words: Vec<String> = ["sys_vendor", "product_name"].into_iter().filter_map(dmi).collect();
     if !words.is_empty() {
         return Some(words.join(" "));
     }
-    let model = tree.text("/sys/firmware/devicetree/base/model").into_value()?;
-    Some(model.trim_end_matches('\0').to_owned())
+    let model = tree.text("/sys/firmware/devicetree/base/model");
+    model.map(|model| model.trim_end_matches('\0').to_owned()).one_line().into_value()
 }
 
 /// The tree contains only relevant arguments.

@@ -65,6 +65,17 @@ impl Reading<String> {
             None => Reading::invalid(&text),
         })
     }
+
+    /// The text, if it is one short line without control characters; an empty one is absent, any other invalid.
+    pub(crate) fn one_line(self) -> Self {
+        self.and_then(|text| match text.as_str() {
+            "" => Reading::Absent,
+            long if long.len() > MAX_LINE_BYTES || long.contains(char::is_control) => {
+                Reading::invalid(long)
+            }
+            _ => Reading::Value(text),
+        })
+    }
 }
 
 impl<T> Reading<T> {
@@ -148,7 +159,7 @@ fn errno_name(errno: i32) -> String {
 }
 
 /// Errors of reading sysfs; others are written as a number.
-const ERRNO_NAMES: [(Errno, &str); 11] = [
+const ERRNO_NAMES: [(Errno, &str); 12] = [
     (Errno::PERM, "EPERM"),
     (Errno::IO, "EIO"),
     (Errno::ACCESS, "EACCES"),
@@ -157,11 +168,14 @@ const ERRNO_NAMES: [(Errno, &str); 11] = [
     (Errno::NOTDIR, "ENOTDIR"),
     (Errno::ISDIR, "EISDIR"),
     (Errno::INVAL, "EINVAL"),
+    (Errno::MFILE, "EMFILE"),
     (Errno::LOOP, "ELOOP"),
     (Errno::NOTSUP, "EOPNOTSUPP"),
     (Errno::TIMEDOUT, "ETIMEDOUT"),
 ];
 const MAX_ODD_CHARS: usize = 80;
+/// The longest are names and descriptions of 64 bytes.
+const MAX_LINE_BYTES: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -18,6 +18,7 @@ pub mod trend;
 pub use document::{
     Bottleneck, Bound, Collective, CollectiveResult, CollectiveRow, Document, Expectation, FORMAT,
     FailedPair, Matrix, Point, PointLatency, RunKind, SlowHost, SlowPair, Tool, Verdict,
+    replace_controls,
 };
 pub use latency::Latency;
 pub use outcome::{Outcome, Rail};

@@ -1,4 +1,7 @@
 //! SIGINT, SIGTERM and SIGXFSZ.
+//!
+//! Unsafe here: `signal` installs a handler that does nothing, which is safe at any point of the program.
+#![allow(unsafe_code, reason = "installs a handler of SIGXFSZ")]
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -62,6 +65,15 @@ impl Requests {
         self.last = Some((kind, now));
         true
     }
+}
+
+/// Handles SIGXFSZ, so that a write beyond `ulimit -f` fails like a write to a full disk, instead of ending the process. A handler
+/// and not `SIG_IGN`, which programs that are started would inherit.
+pub(crate) fn ignore_file_size_limit() {
+    extern "C" fn ignore(_: libc::c_int) {}
+    let handler: extern "C" fn(libc::c_int) = ignore;
+    // SAFETY: `ignore` has the type of a handler, exists as long as the program, and does nothing. The signal has no other handler.
+    unsafe { libc::signal(libc::SIGXFSZ, handler as libc::sighandler_t) };
 }
 
 /// Calls back at the first SIGINT or SIGTERM, from its own thread; the signals do not end the process any more.

@@ -106,7 +106,9 @@ impl HostFacts {
 
     /// Parses the facts that the other end sent; `None` if they are not valid.
     pub fn parse(about: &serde_json::Value) -> Option<HostFacts> {
-        serde_json::from_value(about.clone()).ok()
+        let mut about = about.clone();
+        report::replace_controls(&mut about);
+        serde_json::from_value(about).ok()
     }
 
     /// The port of a rail.

@@ -37,6 +37,8 @@ pub(super) struct Dispatcher {
     others: [(&'static str, Handler); 2],
     health: HealthReporter,
     permits: Arc<Permits>,
+    /// Of the calls of these services that stay open: everybody may make them.
+    other_permits: Arc<Permits>,
     quota: Arc<Quota>,
     calls: Arc<Calls>,
     access: Arc<Access>,
@@ -80,6 +82,7 @@ impl Dispatcher {
             ],
             health: reporter,
             permits: Arc::new(Permits::new(MAX_CALLS)),
+            other_permits: Arc::new(Permits::new(MAX_OTHER_CALLS)),
             quota,
             calls,
             access,
@@ -116,7 +119,7 @@ impl Dispatcher {
             }
             true if self.draining.load(Relaxed) => self.refuse(status::shutting_down()),
             true => self.call_store(request, credentials).await,
-            false => (self.call_other(request).await, None),
+            false => self.call_other(request).await,
         };
         let open = self.calls.open(close, permit);
         answer.map(|body| ResponseBody::new(body, open))
@@ -170,14 +173,23 @@ impl Dispatcher {
         (status.into_http(), None)
     }
 
-    async fn call_other(&self, request: Request<Incoming>) -> Response<Body> {
+    /// Calls health or reflection. A check of health needs no permit, so that it is always answered; its request has a time limit.
+    async fn call_other(&self, request: Request<Incoming>) -> (Response<Body>, Option<Permit>) {
         let name = service_of(&request);
-        match self.others.iter().find(|(known, _)| *known == name) {
-            Some((_, handler)) => {
-                infallible(handler(request.map(|body| RequestBody::new(body, None))).await)
-            }
-            None => status::no_service().into_http(),
-        }
+        let Some((name, handler)) = self.others.iter().find(|(known, _)| *known == name) else {
+            return (status::no_service().into_http(), None);
+        };
+        let is_check = request.uri().path().ends_with("/Check");
+        let permit = match is_check {
+            true => None,
+            false => match self.other_permits.take(name, Duration::ZERO).await {
+                Some(permit) => Some(permit),
+                None => return self.refuse(status::too_many_calls()),
+            },
+        };
+        let limit = is_check.then_some(self.idle);
+        let answer = handler(request.map(|body| RequestBody::new(body, limit))).await;
+        (infallible(answer), permit)
     }
 
     /// Refuses new calls, and reports that to the health service.
@@ -209,5 +221,7 @@ const HEALTH: &str = "grpc.health.v1.Health";
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 /// Calls in flight: each may have a message in memory, of a request or of an answer.
 const MAX_CALLS: usize = 512;
+/// Open calls of health and reflection; each of the two has at most three quarters.
+const MAX_OTHER_CALLS: usize = 512;
 /// A request to health or reflection has the name of a service or a symbol.
 const MAX_NAME_REQUEST_BYTES: usize = 16 << 10;

@@ -10,6 +10,10 @@ use kv_store::WhenFull;
 use tokio::task::JoinHandle;
 use tokio_stream::StreamExt;
 use tonic::Code;
+use tonic_health::pb::HealthCheckRequest;
+use tonic_health::pb::health_client::HealthClient;
+use tonic_reflection::pb::v1::ServerReflectionRequest;
+use tonic_reflection::pb::v1::server_reflection_client::ServerReflectionClient;
 
 use crate::test_server::{TestServer, pattern, put, settings};
 
@@ -163,6 +167,35 @@ async fn one_identity_leaves_connections_for_others() {
     let of = |code| open.iter().filter(|(_, got)| *got == code).count();
     assert_eq!((of(Code::Ok), of(Code::ResourceExhausted)), (384, 136), "of 512 places");
     assert_eq!(call("other").await.1, Code::Ok);
+}
+
+/// These services are open to every caller.
+#[tokio::test]
+async fn watchers_of_health_leave_calls_for_others() {
+    let server = TestServer::open(&settings(16 << 20));
+    let request = || HealthCheckRequest { service: String::new() };
+    let (mut watching, mut refused) = (Vec::new(), Vec::new());
+    for _ in 0..5 {
+        let mut health = HealthClient::new(server.channel().await);
+        for _ in 0..100 {
+            match health.watch(request()).await {
+                Ok(answers) => watching.push(answers),
+                Err(status) => refused.push(status.code()),
+            }
+        }
+    }
+    assert_eq!((watching.len(), refused.len()), (384, 116), "of 512 calls");
+    assert!(refused.iter().all(|code| *code == Code::ResourceExhausted), "{refused:?}");
+    let mut health = HealthClient::new(server.channel().await);
+    health.check(request()).await.expect("a check is always answered");
+    let mut reflection = ServerReflectionClient::new(server.channel().await);
+    let none = tokio_stream::empty::<ServerReflectionRequest>();
+    reflection.server_reflection_info(none).await.expect("another service is answered");
+    drop(watching);
+    let limit = Instant::now() + Duration::from_secs(60);
+    while health.watch(request()).await.is_err() {
+        assert!(Instant::now() < limit, "calls that have ended are still counted");
+    }
 }
 
 const TOKEN: &str = "wlt_0123456789abcdef0123456789abcdef";

@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
+use crate::name::is_name;
 use crate::queries::QueryResults;
 use crate::{Error, Reading};
 use cache::FileCache;
@@ -232,7 +233,8 @@ impl Tree {
 
     /// The last name of a link's target: the driver's name for `…/device/driver`.
     pub fn link_name(&self, path: &str) -> Reading<String> {
-        self.real(path).parse(|real| real.rsplit_once('/').map(|(_, name)| name.to_owned()))
+        let last = |real: &str| real.rsplit_once('/').map(|(_, name)| name.to_owned());
+        self.real(path).parse(|real| last(real).filter(|name| is_name(name)))
     }
 
     /// Type, permissions and owner of a file.

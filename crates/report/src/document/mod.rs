@@ -14,6 +14,7 @@ pub use point::{Point, PointLatency, Tool};
 pub use verdict::{Bottleneck, Bound, Expectation, Verdict};
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 /// A run: its parameters, results and verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -81,15 +82,16 @@ impl Document {
         }
     }
 
-    /// Parses a document.
+    /// Parses a document. Its texts may come from other machines: control characters are replaced by spaces, so that each is one
+    /// line.
     pub fn parse(text: &str) -> Result<Document, String> {
-        let format = serde_json::from_str::<serde_json::Value>(text)
-            .map_err(|error| format!("not JSON: {error}"))?;
-        match format["format"].as_str() {
+        let mut document: Value =
+            serde_json::from_str(text).map_err(|error| format!("not JSON: {error}"))?;
+        replace_controls(&mut document);
+        match document["format"].as_str() {
             Some(FORMAT) => {}
             Some(other) => {
-                let other: String =
-                    other.chars().filter(|letter| !letter.is_control()).take(40).collect();
+                let other: String = other.chars().take(40).collect();
                 return Err(format!("unsupported format `{other}`: this program reads `{FORMAT}`"));
             }
             None => {
@@ -98,8 +100,23 @@ impl Document {
                 ));
             }
         }
-        serde_json::from_str(text).map_err(|error| format!("does not match the schema: {error}"))
+        serde_json::from_value(document)
+            .map_err(|error| format!("does not match the schema: {}", one_line(&error.to_string())))
     }
+}
+
+/// Replaces control characters in all texts of a value by spaces.
+pub fn replace_controls(value: &mut Value) {
+    match value {
+        Value::String(text) if text.contains(char::is_control) => *text = one_line(text),
+        Value::Array(values) => values.iter_mut().for_each(replace_controls),
+        Value::Object(values) => values.values_mut().for_each(replace_controls),
+        _ => {}
+    }
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(char::is_control, " ")
 }
 
 impl From<crate::Test> for RunKind {
@@ -141,5 +158,14 @@ mod tests {
         let more = text.replace("\"peer\"", "\"pear\"");
         assert!(Document::parse(&more).expect_err("an unknown field").contains("pear"));
         assert!(Document::parse("[]").is_err() && Document::parse("BW").is_err());
+    }
+
+    #[test]
+    fn texts_are_one_line_each() {
+        let document = Document::new(RunKind::Bw, "2026-01-01".into(), "a\nb\u{1b}\u{9b}é".into());
+        let text = serde_json::to_string(&document).expect("JSON");
+        assert_eq!(Document::parse(&text).expect("a document").host, "a b  é");
+        let more = text.replace("\"peer\"", "\"pe\\nar\"");
+        assert!(Document::parse(&more).expect_err("an unknown field").contains("pe ar"));
     }
 }

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use node::Tree;
+use node::{Reading, Tree};
 
 use crate::output::Failure;
 
@@ -42,6 +42,17 @@ impl HostArgs {
         Ok(tree)
     }
 }
+
+/// Fails if the RDMA devices cannot be read, for commands that would take this for a machine without any.
+pub(crate) fn check_devices(tree: &Tree) -> Result<(), Failure> {
+    let names = tree.names(DEVICES);
+    match (&names, names.why_not()) {
+        (Reading::Refused(_), Some(why)) => Err(Failure::failed(format!("{DEVICES} {why}"))),
+        _ => Ok(()),
+    }
+}
+
+const DEVICES: &str = "/sys/class/infiniband";
 
 /// The environment variables of this process, without those that are not UTF-8.
 pub(crate) fn environment() -> impl Iterator<Item = (String, String)> {

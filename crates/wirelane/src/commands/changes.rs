@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use change::{ChangeStatus, Entry, Journal, Machine, State, before_and_after};
 use clap::Args;
+use doctor::one_line;
 use serde::Serialize;
 
 use crate::commands::plans::{date, failure};
@@ -40,7 +41,7 @@ pub(crate) fn run(_global: &Global, args: &ChangesArgs) -> Result<Exit, Failure>
     if args.json {
         output::json(&Report { truncated: history.truncated, changes: &changes })?;
     } else {
-        output::answer(&text(&changes, args.all))?;
+        output::text(&text(&changes, args.all))?;
     }
     if history.truncated {
         output::warning(
@@ -72,16 +73,13 @@ fn text(changes: &[ChangeReport<'_>], all: bool) -> String {
         let planned = &change.entry.planned;
         if planned.run != run {
             run = planned.run;
-            let _ = writeln!(text, "{}  {}", date(change.entry.at), planned.command);
+            let _ = writeln!(text, "{}  {}", date(change.entry.at), one_line(&planned.command));
         }
         let values = before_and_after(&planned.before, &planned.change.wanted);
-        let _ = writeln!(
-            text,
-            "  {:4}  {}  {values}  ({})",
-            change.entry.id,
-            change.name,
-            describe(&change.status)
-        );
+        let (id, status) = (change.entry.id, describe(&change.status));
+        // The journal may be one of another machine (--root).
+        let [name, values, status] = [&change.name, &values, &status].map(|text| one_line(text));
+        let _ = writeln!(text, "  {id:4}  {name}  {values}  ({status})");
     }
     if text.is_empty() {
         text.push_str(match changes.len() {

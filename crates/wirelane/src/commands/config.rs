@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde_json::{Value as Json, json};
 
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 use crate::settings::file::{self, LoadError};
 use crate::settings::{
     Global, Loaded, Origin, SETTINGS, Setting, Settings, Sourced, resolve, schema,
@@ -87,7 +87,7 @@ fn text(loaded: &Loaded) -> String {
             [setting.key.to_owned(), sourced.value.to_yaml(), sourced.origin.to_string()]
         })
         .collect();
-    output::columns(&rows)
+    wrap::table(&rows, wrap::columns())
 }
 
 fn json(loaded: &Loaded) -> Json {

@@ -44,15 +44,15 @@ pub(crate) fn run(global: &Global, args: &DevicesArgs) -> Result<Exit, Failure> 
         output::json(&Report::new(&node, verbs.as_ref(), libfabric))?;
         return Ok(Exit::Done);
     }
-    output::answer(&text::render(&node, verbs.as_ref().map(|verbs| &verbs.rdma), args.wide))?;
+    output::text(&text::render(&node, verbs.as_ref().map(|verbs| &verbs.rdma), args.wide))?;
     if let Some(libfabric) = libfabric {
-        output::answer(&libfabric.text())?;
+        output::text(&libfabric.text())?;
     }
     match &verbs {
         Some(Verbs { rdma: Rdma { off: Some(off), .. }, .. }) => {
             output::note(&format!("RDMA is off: {} — {}", off.why, off.fix));
         }
-        Some(verbs) => output::answer(&format!("chosen: {}\n", chosen(&verbs.choice)))?,
+        Some(verbs) => output::text(&format!("chosen: {}\n", chosen(&verbs.choice)))?,
         None if node.devices.is_empty() => output::note("no RDMA device"),
         None => (),
     }

@@ -13,9 +13,9 @@ use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use doctor::checklist::{self, State};
 use doctor::{self, CHECKS, Check, CheckInput, Expectations, FindingsReport, since};
-use node::{Node, Reading, Tree};
+use node::{Node, Tree};
 
-use crate::arguments::host::HostArgs;
+use crate::arguments::host::{HostArgs, check_devices};
 use crate::output;
 use crate::output::{Exit, Failure, wrap};
 use crate::settings::Global;
@@ -118,7 +118,7 @@ impl DoctorArgs {
         if self.quiet {
             return output::answer(&format!("{}\n", document.report.line()));
         }
-        output::answer(&text::render(
+        output::coloured(&text::render(
             document,
             self.all || !self.checks.is_empty(),
             Colours::for_stdout(),
@@ -182,14 +182,12 @@ impl TypedValueParser for CheckNames {
 
 /// Fails without /sys: no findings would look like a healthy machine.
 fn check_sys(tree: &Tree) -> Result<(), Failure> {
-    match tree.names("/sys/class/infiniband") {
-        Reading::Refused(errno) => {
-            Err(Failure::failed(format!("read /sys/class/infiniband: errno {errno}")))
-        }
-        Reading::Absent if !tree.exists("/sys") => {
+    check_devices(tree)?;
+    match tree.exists("/sys") {
+        true => Ok(()),
+        false => {
             Err(Failure::failed("no /sys: is this the root directory of a machine, or a snapshot?"))
         }
-        _ => Ok(()),
     }
 }
 

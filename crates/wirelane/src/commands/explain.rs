@@ -51,7 +51,7 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
         let colours = Colours::for_stdout();
         let rdma = !node.devices.is_empty();
         let texts: Vec<String> = explained.iter().map(|one| render(one, rdma, colours)).collect();
-        output::answer(&texts.join("\n"))?;
+        output::coloured(&texts.join("\n"))?;
         if !rdma {
             output::note(
                 "This machine has no RDMA device: run this on the node with the error, or with \
@@ -64,7 +64,7 @@ pub(crate) fn run(_global: &Global, args: &ExplainArgs) -> Result<Exit, Failure>
 
 /// Reads all of stdin, line by line: the relevant error may be at the end of a long log.
 fn from_stdin() -> Result<Vec<ErrorLine>, Failure> {
-    let stdin = std::io::stdin();
+    let stdin = output::stdin()?;
     if stdin.is_terminal() {
         output::note("Paste the lines, then press Ctrl-D.");
     }

@@ -98,7 +98,11 @@ const HEAD: &str = "\
 # Commands
 
 Generated from the program's own definitions; `wirelane COMMAND --help` prints the same. Results go to stdout, everything
-else to stderr. Exit codes: 0 success, 1 negative result, 2 usage error, 3 failure.
+else to stderr. Exit codes: 0 success, 1 negative result, 2 usage error, 3 failure; an answer that cannot be written is a failure.
+
+Text for people is wrapped to the width of the terminal, or to `COLUMNS`, and never in files and pipes. What is copied or read by programs stays
+as it is: files, manifests, scripts and diffs, `kv get`, `kv mget`, `kv ls`, and messages on stderr. Control characters in names from outside
+are removed, and escaped in JSON.
 
 | command | what it does |
 |---|---|

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use change::{Machine, RevertMode, RevertOutcome, RevertReport, Selection, revert};
 use clap::Args;
+use doctor::one_line;
 use serde::Deserialize;
 
 use crate::arguments::hosts;
@@ -97,7 +98,7 @@ fn run_on_hosts(args: &RevertArgs, list: &str) -> Result<Exit, Failure> {
         output::json(&serde_json::json!({ "hosts": answers }))?;
     } else {
         let dry_run = args.options.dry_run;
-        answers.iter().try_for_each(|answer| output::answer(&host_text(answer, dry_run)))?;
+        answers.iter().try_for_each(|answer| output::text(&host_text(answer, dry_run)))?;
     }
     hosts::exit_code(&answers, "revert: not all changes were reverted")
 }
@@ -118,7 +119,7 @@ fn print(outcomes: &[RevertReport], options: &RevertOptions) -> Result<Exit, Fai
     if options.json {
         output::json(&outcomes)?;
     } else {
-        output::answer(&text(outcomes, options.dry_run))?;
+        output::text(&text(outcomes, options.dry_run))?;
     }
     let failed = outcomes
         .iter()
@@ -136,11 +137,15 @@ fn text(outcomes: &[RevertReport], dry_run: bool) -> String {
         return "nothing to revert\n".to_owned();
     }
     let reverted = if dry_run { "would be reverted" } else { "reverted" };
-    let line = |RevertReport { id, target, outcome }: &RevertReport| match outcome {
-        RevertOutcome::Reverted(values) => format!("{id:4}  {target}  {reverted}: {values}\n"),
-        RevertOutcome::Nothing(why) => format!("{id:4}  {target}  nothing to do: {why}\n"),
-        RevertOutcome::Left(why) => format!("{id:4}  {target}  skipped: {why}\n"),
-        RevertOutcome::Failed(why) => format!("{id:4}  {target}  failed: {why}\n"),
+    let line = |RevertReport { id, target, outcome }: &RevertReport| {
+        let (word, why) = match outcome {
+            RevertOutcome::Reverted(values) => (reverted, values),
+            RevertOutcome::Nothing(why) => ("nothing to do", why),
+            RevertOutcome::Left(why) => ("skipped", why),
+            RevertOutcome::Failed(why) => ("failed", why),
+        };
+        // The journal, or the whole report, may be of another machine (--root, --hosts).
+        format!("{id:4}  {}  {word}: {}\n", one_line(target), one_line(why))
     };
     outcomes.iter().map(line).collect()
 }

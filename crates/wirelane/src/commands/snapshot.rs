@@ -2,7 +2,6 @@
 
 pub(crate) mod date;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -13,7 +12,7 @@ use node::{About, Node, Tree};
 
 use crate::arguments::host::HostArgs;
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, file};
 use crate::settings::Global;
 
 #[derive(Debug, Args)]
@@ -97,15 +96,10 @@ fn check(path: &Path, force: bool) -> Result<(), Failure> {
 /// Writes the file atomically, readable only by its owner.
 fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
     let failed = |error: std::io::Error| write_failed(path, &error);
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    let mut file = tempfile::Builder::new()
-        .prefix(".wirelane-")
-        .tempfile_in(folder.unwrap_or(Path::new(".")))
-        .map_err(failed)?;
-    file.write_all(bytes).map_err(failed)?;
+    let folder = path, bytes).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     let persisted = if force { file.persist(path) } else { file.persist_noclobber(path) };
-    persisted.map(drop).map_err(|error| failed(error.error))
+    persisted.map(drop).map_err(|error| file::PRIVATE).error))
 }
 
 fn write_failed(path: &Path, error: &std::io::Error) -> Failure {

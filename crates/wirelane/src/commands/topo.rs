@@ -37,9 +37,10 @@ pub(crate) fn run(_global: &Global, args: &TopoArgs) -> Result<Exit, Failure> {
         _ if args.json => output::json(&matrix)?,
         Some(file) if file.as_os_str() == "-" => output::answer(&picture::draw(&matrix))?,
         Some(file) => {
-            std::fs::write(file, picture::draw(&matrix))
-                .map_err(|error| Failure::failed(format!("--svg {}: {error}", file.display())))?;
-            output::note(&format!("wrote {}", file.display()));
+            let name = file.display();
+            output::file::write(file, picture::draw(&matrix).as_bytes(), output::file::READABLE)
+                .map_err(|error| Failure::failed(format!("--svg {name}: {error}")))?;
+            output::note(&format!("wrote {name}"));
         }
         None => output::answer(&text::render(&matrix))?,
     }

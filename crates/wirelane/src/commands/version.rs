@@ -9,6 +9,6 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub(crate) fn run(global: &Global) -> Result<Exit, Failure> {
     let rdma = Rdma::query(global);
-    output::answer(&format!("wirelane {VERSION}\nRDMA: {}\n", rdma.sentence()))?;
+    output::text(&format!("wirelane {VERSION}\nRDMA: {}\n", rdma.sentence()))?;
     Ok(Exit::Done)
 }

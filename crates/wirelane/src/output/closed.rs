@@ -1,7 +1,7 @@
-//! Which of stdin, stdout and stderr were closed when the program started.
+//! Which of stdin, stdout and stderr were closed when the program started, or open for the other direction only.
 //!
-//! Rust opens `/dev/null` in their place before `main`, so that a value read from a closed stdin would be empty, and an
-//! answer written to a closed stdout would be lost, both without an error.
+//! Rust opens `/dev/null` in place of closed ones before `main`, and takes EBADF for success. So a value read from them would
+//! be empty, and an answer written to them would be lost, both without an error.
 
 #![allow(
     unsafe_code,
@@ -10,12 +10,12 @@
 
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
-/// Whether stdin was closed.
+/// Whether stdin was closed, or cannot be read.
 pub(crate) fn stdin() -> bool {
     was_closed(0)
 }
 
-/// Whether stdout was closed.
+/// Whether stdout was closed, or cannot be written.
 pub(crate) fn stdout() -> bool {
     was_closed(1)
 }
@@ -28,9 +28,10 @@ fn was_closed(descriptor: u8) -> bool {
 static CLOSED: AtomicU8 = AtomicU8::new(0);
 
 extern "C" fn look() {
-    for descriptor in 0..3 {
-        // SAFETY: F_GETFD takes no third argument and changes nothing; it fails if the descriptor is not open.
-        if unsafe { libc::fcntl(descriptor, libc::F_GETFD) } == -1 {
+    for (descriptor, useless) in [(0, libc::O_WRONLY), (1, libc::O_RDONLY), (2, libc::O_RDONLY)] {
+        // SAFETY: F_GETFL takes no third argument and changes nothing; it fails if the descriptor is not open.
+        let flags = unsafe { libc::fcntl(descriptor, libc::F_GETFL) };
+        if flags == -1 || flags & libc::O_ACCMODE == useless {
             CLOSED.fetch_or(1 << descriptor, Relaxed);
         }
     }

@@ -2,6 +2,7 @@
 
 pub(crate) mod closed;
 pub(crate) mod exit;
+pub(crate) mod file;
 pub(crate) mod wrap;
 pub(crate) mod write_queue;
 
@@ -20,29 +21,75 @@ pub(crate) fn answer(text: &str) -> Result<(), Failure> {
     part(text).map(drop)
 }
 
+/// Writes a result for people to stdout: lines that do not fit the terminal are wrapped.
+pub(crate) fn text(text: &str) -> Result<(), Failure> {
+    answer(&wrap::fit(text))
+}
+
+/// Writes a result with colours to stdout: the program's own, or those of a job. Names from outside must be on one line, without
+/// control characters.
+pub(crate) fn coloured(text: &str) -> Result<(), Failure> {
+    bytes(sanitize(text, Colour::Kept).as_bytes()).map(drop)
+}
+
 /// Writes a part of a result to stdout; `false` if the reader has closed the pipe.
 pub(crate) fn part(text: &str) -> Result<bool, Failure> {
-    bytes(sanitize(text).as_bytes())
+    bytes(sanitize(text, Colour::Removed).as_bytes())
 }
 
 /// Writes bytes to stdout unchanged; `false` if the reader has closed the pipe.
 pub(crate) fn bytes(bytes: &[u8]) -> Result<bool, Failure> {
-    if closed::stdout() {
-        let text = "write to stdout: it is closed — redirect it to a file, or to /dev/null";
-        return Err(Failure::failed(text.to_owned()));
-    }
-    let mut stdout = io::stdout().lock();
-    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+    to_stdout(|| io::stdout().write_all(bytes))
+}
+
+/// Runs a function that writes to stdout, and flushes; `false` if the reader has closed the pipe.
+pub(crate) fn to_stdout(write: impl FnOnce() -> io::Result<()>) -> Result<bool, Failure> {
+    stdout()?;
+    match write().and_then(|()| io::stdout().flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::failed(format!("write to stdout: {error}"))),
     }
 }
 
+/// Stdout, if the program was started with one.
+pub(crate) fn stdout() -> Result<io::Stdout, Failure> {
+    if closed::stdout() {
+        let text = "write to stdout: it is closed — redirect it to a file, or to /dev/null";
+        return Err(Failure::failed(text.to_owned()));
+    }
+    Ok(io::stdout())
+}
+
+/// Stdin, if the program was started with one: else it would be read as empty.
+pub(crate) fn stdin() -> Result<io::Stdin, Failure> {
+    if closed::stdin() {
+        let text = "read stdin: it is closed — redirect it from a file, or from /dev/null";
+        return Err(Failure::failed(text.to_owned()));
+    }
+    Ok(io::stdin())
+}
+
 /// Writes a result as one JSON document, followed by a newline.
 pub(crate) fn json(value: &impl Serialize) -> Result<(), Failure> {
-    let text = serde_json::to_string_pretty(value)
-        .map_err(|error| Failure::failed(format!("render JSON: {error}")))?;
+    let text = serde_json::to_string_pretty(value).map_err(|error| not_json(&error))?;
+    json_text(&format!("{text}\n")).map(drop)
+}
+
+/// Writes a value as a line of JSON; `false` if the reader has closed the pipe.
+pub(crate) fn json_line(value: &impl Serialize) -> Result<bool, Failure> {
+    let text = serde_json::to_string(value).map_err(|error| not_json(&error))?;
+    json_text(&format!("{text}\n"))
+}
+
+/// Writes JSON; `false` if the reader has closed the pipe. What a terminal may interpret is escaped, with the same meaning: the
+/// format itself requires this below U+0020 only.
+pub(crate) fn json_text(json: &str) -> Result<bool, Failure> {
+    bytes(escape(json).as_bytes())
+}
+
+fn not_json(error: &serde_json::Error) -> Failure {
+    Failure::failed(format!("render JSON: {error}")))?;
     json_text(&format!("{text}\n")).map(drop)
 }
 
@@ -80,13 +127,29 @@ pub(crate) fn wants_colours() -> bool {
 
 /// Writes a line to stderr.
 pub(crate) fn note(text: &str) {
-    // There is no other place to report that stderr is gone.
-    let _ = writeln!(io::stderr().lock(), "{}", sanitize(text.trim_end()));
+    write_note(text, Colour::Removed);
 }
 
-/// Removes control characters and escape sequences other than colours, and escapes characters that change the direction
-/// of the text: keys, names and log lines may come from an untrusted store, snapshot or device.
-fn sanitize(text: &str) -> Cow<'_, str> {
+/// Writes a line with colours to stderr: of a job.
+pub(crate) fn coloured_note(text: &str) {
+    write_note(text, Colour::Kept);
+}
+
+fn write_note(text: &str, colour: Colour) {
+    // There is no other place to report that stderr is gone.
+    let _ = writeln!(io::stderr().lock(), "{}", sanitize(text.trim_end(), colour));
+}
+
+/// Whether colour sequences stay in a text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Colour {
+    Kept,
+    Removed,
+}
+
+/// Removes control characters and escape sequences, and escapes characters that change the direction of the text: keys, names
+/// and log lines may come from an untrusted store, snapshot or device.
+fn sanitize(text: &str, colours: Colour) -> Cow<'_, str> {
     if !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
@@ -94,7 +157,7 @@ fn sanitize(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(at) = rest.find(is_unsafe) {
         safe.push_str(&rest[..at]);
-        let colour = colour(&rest[at..]);
+        let colour = if colours == Colour::Kept { colour(&rest[at..]) } else { "" };
         safe.push_str(colour);
         let letter = rest[at..].chars().next().unwrap_or_default();
         if changes_direction(letter) {
@@ -203,22 +266,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_colour_sequences_are_kept() {
-        assert!(matches!(sanitize("plain\tand\nfine"), Cow::Borrowed(_)));
-        assert_eq!(sanitize("a\x1b[1;31mred\x1b[0m"), "a\x1b[1;31mred\x1b[0m");
-        assert_eq!(sanitize("\x1b]0;title\x07 \x1b[2J\x1b[\u{9b}31mé\r\x1b"), "]0;title [2J[31mé");
+    fn only_colour_sequences_are_kept_and_only_if_asked() {
+        let kept = |text| sanitize(text, Colour::Kept).into_owned();
+        assert!(matches!(sanitize("plain\tand\nfine", Colour::Kept), Cow::Borrowed(_)));
+        assert_eq!(kept("a\x1b[1;31mred\x1b[0m"), "a\x1b[1;31mred\x1b[0m");
+        assert_eq!(kept("\x1b]0;title\x07 \x1b[2J\x1b[\u{9b}31mé\r\x1b"), "]0;title [2J[31mé");
+        assert_eq!(sanitize("a\x1b[8mhidden", Colour::Removed), "a[8mhidden");
     }
 
     #[test]
     fn characters_that_change_the_direction_are_escaped() {
-        assert_eq!(sanitize("a\u{202e}b\u{2066}\u{61c}é"), "a\\u202eb\\u2066\\u061cé");
+        let text = sanitize("a\u{202e}b\u{2066}\u{61c}é", Colour::Removed);
+        assert_eq!(text, "a\\u202eb\\u2066\\u061cé");
     }
 
     #[test]
     fn json_keeps_every_character() {
         let all: String = (0..0x2100).filter_map(char::from_u32).collect();
         let json = serde_json::json!({ "all": all });
-        let safe = serde_json::to_string_pretty(&json).unwrap();
+        let safe = serde_json::to_string_pretty(&json).unwrap(!escaped.contains(is_unsafe), "{escaped}");
         let safe = escape_json(&safe);
         assert!(!safe.contains(is_unsafe), "{safe:?}");
         assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), json);

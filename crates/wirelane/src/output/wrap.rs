@@ -26,15 +26,62 @@ pub(crate) fn line(head: &str, text: &str) -> String {
     }
 }
 
+/// Wraps the lines of a text that do not fit, where the width is known; their further lines are indented.
+pub(crate) fn fit(text: &str) -> String {
+    match columns() {
+        Some(width) => fit_to(text, width),
+        None => text.to_owned(),
+    }
+}
+
+/// The same, but lines that are indented by four spaces or more stay as they are: commands and parts of files, which are copied.
+pub(crate) fn fit_prose(text: &str) -> String {
+    let line = |line: &str| match line.starts_with(CONTINUED) {
+        true => format!("{line}\n"),
+        false => fit(&format!("{line}\n")),
+    };
+    text.lines().map(line).collect()
+}
+
+fn fit_to(text: &str, width: usize) -> String {
+    let fitted = |line: &str| {
+        let words = line.trim_start_matches(' ');
+        let indent = &line[..line.len() - words.len()];
+        wrap(indent, &format!("{indent}{CONTINUED}"), words, width)
+    };
+    text.lines().map(fitted).collect()
+}
+
+/// Numbers in columns of one width, right-aligned. A row that does not fit the width continues on further lines, at the same
+/// column as the other rows.
+pub(crate) fn cells<'c>(cells: impl Iterator<Item = &'c str>, cell_width: usize) -> String {
+    cells_to(cells, cell_width, columns().unwrap_or(usize::MAX))
+}
+
+fn cells_to<'c>(cells: impl Iterator<Item = &'c str>, cell_width: usize, width: usize) -> String {
+    let fitting = (width / cell_width).max(1);
+    let mut text = String::new();
+    for (number, cell) in cells.enumerate() {
+        if number > 0 && number.is_multiple_of(fitting) {
+            text.push('\n');
+        }
+        text.push_str(&" ".repeat(cell_width.saturating_sub(visible(cell))));
+        text.push_str(cell);
+    }
+    text.push('\n');
+    text
+}
+
 /// Rows of cells in columns, each as wide as its widest cell, without empty columns. A row that does not fit `width`
 /// continues on indented lines.
-pub(crate) fn table(rows: &[Vec<String>], width: Option<usize>) -> String {
-    let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+pub(crate) fn table<R: AsRef<[String]>>(rows: &[R], width: Option<usize>) -> String {
+    let rows = || rows.iter().map(AsRef::as_ref);
+    let count = rows().map(<[String]>::len).max().unwrap_or(0);
     let widest = |column: usize| {
-        rows.iter().filter_map(|row| row.get(column)).map(|cell| visible(cell)).max().unwrap_or(0)
+        rows().filter_map(|row| row.get(column)).map(|cell| visible(cell)).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..count).map(widest).collect();
-    rows.iter().map(|row| table_row(row, &widths, width.unwrap_or(usize::MAX))).collect()
+    rows().map(|row| table_row(row, &widths, width.unwrap_or(usize::MAX))).collect()
 }
 
 fn table_row(row: &[String], widths: &[usize], width: usize) -> String {
@@ -130,6 +177,21 @@ mod tests {
         assert_eq!(visible("\u{1b}[1;31mPROBLEM\u{1b}[0m x"), 9);
         let text = wrap("", "", "\u{1b}[1mtwo words\u{1b}[0m", 9);
         assert_eq!(text, "\u{1b}[1mtwo words\u{1b}[0m\n");
+    }
+
+    #[test]
+    fn lines_that_do_not_fit_continue_indented() {
+        let text = "short\n  a line  of several words\n\n";
+        assert_eq!(fit_to(text, 20), "short\n  a line  of several\n      words\n\n");
+        assert_eq!(fit_to(text, 80), text);
+    }
+
+    #[test]
+    fn rows_of_numbers_continue_at_the_same_column() {
+        let row = |cells: [&str; 3], width| cells_to(cells.into_iter(), 6, width);
+        assert_eq!(row(["size", "p50 µs", "2"], usize::MAX), "  sizep50 µs     2\n");
+        assert_eq!(row(["size", "p50 µs", "2"], 13), "  sizep50 µs\n     2\n");
+        assert_eq!(row(["a", "b", "c"], 20), "     a     b     c\n");
     }
 
     #[test]

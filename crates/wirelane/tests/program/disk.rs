@@ -43,11 +43,16 @@ impl Small {
     /// The program, in the namespace with the file system.
     pub(super) fn wirelane(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--mount=/proc/{}/ns/mnt", self.holder.id()));
+        command.arg(self.namespace());
         let program = wirelane(arguments);
         command.arg(program.get_program()).args(program.get_args());
         command.env("WIRELANE_LIBIBVERBS", "/nowhere/libibverbs.so.1");
         command
+    }
+
+    /// The option of nsenter.
+    pub(super) fn namespace(&self) -> String {
+        format!("--mount=/proc/{}/ns/mnt", self.holder.id())
     }
 
     fn serve(&self) -> Server {

@@ -142,6 +142,16 @@ fn the_outcome_of_a_job_is_printed_as_json() {
 }
 
 #[test]
+fn output_that_cannot_be_written_is_an_error_after_the_job() {
+    let stage = Stage::new();
+    let full = fs::File::options().write(true).open("/dev/full").expect("a full device");
+    let mut command = stage.command(&["--hosts", "a"], "echo lost; touch done");
+    let output = command.stdout(full).output().expect("the program runs");
+    complains(&output, 3, &["not all of its output", "stdout", "No space left", "logs: "]);
+    assert!(stage.folder.path().join("done").exists(), "the job was not ended");
+}
+
+#[test]
 fn variables_are_exported_to_the_job() {
     let stage = Stage::new();
     let options = ["--hosts", "a,b", "-x", "ONE=it's 1", "-x", "TWO"];

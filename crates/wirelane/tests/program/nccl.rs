@@ -26,9 +26,9 @@ fn missing_gpu_direct_is_found_for_the_40g_cluster() {
     let root = tree("cx3-gpus");
     let text = ends(&read("sample-2x2-dual-40g.log", &["--root", &root]), 0);
     for words in [
-        "1 MiB      782.50        1.34        2.01",
-        "128 MiB    55462.00        2.42        3.63",
-        "1 GiB   440058.00        2.44        3.66",
+        "1 MiB     782.50       1.34       2.01",
+        "128 MiB   55462.00       2.42       3.63",
+        "1 GiB  440058.00       2.44       3.66",
         "average 3.27 GB/s, peak 3.66 GB/s",
         "efficiency: 36.6 % of the ports' 80 Gb/s",
         "\nno GPUDirect: ",
@@ -48,7 +48,7 @@ fn a_run_is_compared_with_the_ports_of_a_job() {
 #[test]
 fn a_size_of_zero_is_in_bytes() {
     let text = ends(&read("sample-v1-all_reduce.log", &[]), 0);
-    assert!(text.contains("\n         0 B       15.00"), "{text}");
+    assert!(text.contains("\n        0 B      15.00"), "{text}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::process::Output;
 use super::*;
 
 /// A result of writes of 64 KiB over TCP.
-fn result(when: &str, gbps: f64) -> String {
+pub(super) fn result(when: &str, gbps: f64) -> String {
     let point = serde_json::json!({
         "tool": "wirelane", "test": "bw", "operation": "write", "transport": "tcp", "why": "asked for", "from": "gpu1",
         "to": "gpu2:50052", "rails": [], "size_bytes": 65536, "depth": 64, "lanes": 1, "both_ways": false,

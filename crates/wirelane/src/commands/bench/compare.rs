@@ -12,7 +12,7 @@ use super::run::{OutputArgs, PrintedPoint, Run, start_document};
 use super::target::TargetArgs;
 use super::{facts, transports};
 use crate::arguments::size::{Size, seconds};
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::{logging, output};
@@ -184,7 +184,7 @@ fn table(points: &[Point]) -> String {
             measurement(bandwidth.peer_cpu_seconds_per_gb, 3),
         ]);
     }
-    output::columns(&rows)
+    wrap::table(&rows, wrap::columns())
 }
 
 fn name(point: &Point) -> String {

@@ -2,8 +2,7 @@
 //! which writes a page of saved documents.
 
 use std::fs::Permissions;
-use std::io::{self, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use ::report::{Document, trend};
@@ -12,7 +11,7 @@ use clap::Args;
 
 use super::history::SavedRuns;
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, file};
 
 /// What is saved of a run.
 #[derive(Debug, Clone, Args)]
@@ -96,21 +95,9 @@ pub(super) fn write(
     baseline: Option<&Document>,
 ) -> Result<(), Failure> {
     let page = report::page::render(documents, baseline);
-    write_atomically(path, page.as_bytes(), READABLE)
+    file::write(path, page.as_bytes(), file::READABLE)
         .map_err(|error| write_failed(path, &error))?;
     output::note(&format!("report: {} ({} KiB)", path.display(), page.len().div_ceil(1024)));
-    Ok(())
-}
-
-/// Writes a file atomically. The umask applies to the mode.
-pub(super) fn write_atomically(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
-    let mut file = tempfile::Builder::new()
-        .prefix(".wirelane-")
-        .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder(path))?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
     Ok(())
 }
 
@@ -135,17 +122,12 @@ fn check_writable(path: &Path) -> Result<(), Failure> {
     if path.is_dir() {
         return Err(Failure::usage(format!("write {}: is a directory", path.display())));
     }
-    if !folder(path).is_dir() {
-        let folder = folder(path).display();
-        let text = format!("write {}: no such directory: {folder}", path.display());
+    let folder = file::folder(path);
+    if !folder.is_dir() {
+        let text = format!("write {}: no such directory: {}", path.display(), folder.display());
         return Err(Failure::usage(text));
     }
     Ok(())
-}
-
-fn folder(path: &Path) -> &Path {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.unwrap_or(Path::new("."))
 }
 
 fn write_failed(path: &Path, error: &io::Error) -> Failure {
@@ -154,4 +136,3 @@ fn write_failed(path: &Path, error: &io::Error) -> Failure {
 
 const MAX_FILES: usize = 100;
 const MAX_BYTES: u64 = 16 << 20;
-const READABLE: u32 = 0o666;

@@ -6,18 +6,20 @@ use report::{Point, PointLatency, Rail, Test, Transport, Verdict};
 
 use super::run::PrintedPoint;
 use crate::arguments::size;
+use crate::output::wrap;
 
 /// A measurement as a row; before the first, a title and the names of columns.
 pub(super) fn rows(printed: PrintedPoint<'_>) -> String {
     let PrintedPoint { point, is_first } = printed;
     let mut text = String::new();
     if is_first {
-        text.push_str(&head(point));
+        text.push_str(&wrap::fit(&head(point)));
         text.push_str(&line(names(point.test).iter().copied()));
     }
     text.push_str(&line(cells(point).iter().map(String::as_str)));
     if point.verified == Some(false) {
-        text.push_str("  verification failed: the received data differs from the sent data\n");
+        let failed = "  verification failed: the received data differs from the sent data\n";
+        text.push_str(&wrap::fit(failed));
     }
     text
 }
@@ -139,12 +141,7 @@ fn cells(point: &Point) -> Vec<String> {
 
 /// Columns of fixed width, so that rows can be printed one by one.
 fn line<'c>(cells: impl Iterator<Item = &'c str>) -> String {
-    let mut text = String::new();
-    for cell in cells {
-        let _ = write!(text, "{cell:>WIDTH$}");
-    }
-    text.push('\n');
-    text
+    wrap::cells(cells, WIDTH)
 }
 
 /// The verdict, with bounds and likely bottlenecks.
@@ -167,7 +164,7 @@ pub(super) fn verdict(verdict: &Verdict) -> String {
         let _ =
             writeln!(text, "expected {}: {met} ({})", expectation.expected, expectation.reached);
     }
-    text
+    wrap::fit(&text)
 }
 
 const WIDTH: usize = 12;

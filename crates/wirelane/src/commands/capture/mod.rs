@@ -239,7 +239,7 @@ impl<'r> Report<'r> {
     }
 
     fn print(&self, json: bool) -> Result<(), Failure> {
-        if json { output::json(self) } else { output::answer(&self.text()) }
+        if json { output::json(self) } else { output::text(&self.text()) }
     }
 
     fn text(&self) -> String {

@@ -8,6 +8,7 @@ use doctor::capture::{Counts, Method, Packet, PacketKind, Writer};
 use serde::Serialize;
 
 use super::source::PacketSource;
+use crate::output;
 use crate::output::Failure;
 
 /// A file, or stdout.
@@ -138,7 +139,7 @@ impl Sink {
     pub(super) fn open(to: &Path) -> Result<Sink, Failure> {
         use std::os::unix::fs::OpenOptionsExt;
         if to == Path::new("-") {
-            return Ok(Sink::Stdout(io::stdout()));
+            return Ok(Sink::Stdout(output::stdout()?));
         }
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to);
         file.map(|file| Sink::File(BufWriter::new(file))).map_err(|error| {

@@ -101,7 +101,7 @@ pub(crate) fn run(global: &Global, args: &ConnectArgs) -> Result<Exit, Failure> 
     if args.json {
         output::json(&answer)?
     } else {
-        output::answer(&answer.text())?
+        output::text(&answer.text())?
     }
     if args.watch {
         watch::run(link, events, args.json)?;

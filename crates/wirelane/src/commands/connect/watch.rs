@@ -40,8 +40,8 @@ async fn watch(
         };
         let Some(event) = event else { break Ok(()) };
         match json {
-            true => output::answer(&format!("{}\n", serde_json::json!(event)))?,
-            false => output::answer(&format!("{}\n", report::event(&event)))?,
+            true => drop(output::json_line(&event)?),
+            false => output::text(&format!("{}\n", report::event(&event)))?,
         }
         if matches!(event.what, EventKind::Ended | EventKind::Closed) {
             break Err(Failure::failed(format!("the link ended: {}", event.why)));

@@ -9,8 +9,9 @@ use clap::{Args, ValueEnum};
 use jobs::environment::{DeviceVerdict, EnvironmentPlan, Mode, Refusal, Request, Version};
 use node::{Node, Tree};
 
+use crate::arguments::host::check_devices;
 use crate::output;
-use crate::output::Failure;
+use crate::output::{Failure, wrap};
 use crate::timeout::with_timeout;
 
 #[derive(Debug, Args)]
@@ -84,6 +85,7 @@ impl JobArgs {
 
     fn try_plan(&self) -> Result<Result<Planned, Box<Refusal>>, Failure> {
         let tree = self.tree()?;
+        check_devices(&tree)?;
         let node = Node::read(&tree);
         // A snapshot of a pod contains the pod's variables.
         let environment = match tree.environment().is_empty() {
@@ -114,7 +116,7 @@ impl JobArgs {
         };
         let rows: Vec<[String; 4]> = devices.iter().map(row).collect();
         if !rows.is_empty() {
-            output::note(&output::columns(&rows));
+            output::note(&wrap::table(&rows, wrap::columns()));
         }
         for note in notes {
             output::note(&format!("note: {note}"));

@@ -48,7 +48,6 @@ pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure>
 async fn serve(args: &ExporterArgs, rules: AccessRules) -> Result<(), Failure> {
     // Before the first line is printed: a signal sent in response to it must be handled.
     let mut signals = Signals::new()?;
-    Signals::ignore_file_size_limit()?;
     let listener = match args.listen() {
         Some(address) => Some(serve::bind(address, "--listen").await?),
         None => None,

@@ -34,7 +34,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     if args.json {
         output::json(&table)?;
     } else {
-        output::answer(&text::render(&table))?;
+        output::text(&text::render(&table))?;
     }
     match table.unreached() {
         0 if table.has_relevant() => Ok(Exit::No),

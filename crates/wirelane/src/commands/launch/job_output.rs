@@ -4,6 +4,7 @@ use std::fs::{DirBuilder, File};
 use std::io::Write;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use jobs::launch::{Launch, Tag};
@@ -28,6 +29,8 @@ pub(super) struct JobOutput {
     pending: Option<TerminalLine>,
     /// Lines are dropped if the queue is full: they are only in the logs.
     drops_lines: bool,
+    /// Why the first line that was not printed or logged was not.
+    lost: Arc<OnceLock<String>>,
 }
 
 /// A line for the terminal.
@@ -62,6 +65,9 @@ impl JobOutput {
         let hosts = launch.hosts.iter().map(|host| host.host.as_str());
         let names = hosts.chain(launcher.as_ref().map(|(name, _)| name.as_str()));
         let sources = names.map(|name| Source::open(name, &folder)).collect::<Result<_, _>>()?;
+        let lost = Arc::new(OnceLock::new());
+        let not_printed = lost.clone();
+        let print = move |line| print(line, &not_printed);
         Ok(JobOutput {
             folder,
             sources,
@@ -72,6 +78,7 @@ impl JobOutput {
                 .map_err(|error| Failure::failed(format!("start a thread to print: {error}")))?,
             pending: None,
             drops_lines: false,
+            lost,
         })
     }
 
@@ -92,7 +99,9 @@ impl JobOutput {
         let (source, line) = self.untag(source, line);
         let Some(source) = self.sources.get_mut(source) else { return };
         // A full disk must not end the job.
-        let _ = writeln!(source.log, "{line}");
+        if let Err(error) = writeln!(source.log, "{line}") {
+            let _ = self.lost.set(format!("write the log of {}: {error}", source.name));
+        }
         let text = format!("{}| {}", source.name, last_drawn(line));
         let is_stdout = stream == Stream::Out && !self.to_stderr;
         self.pending = self.terminal.put(TerminalLine { is_stdout, text }).err();
@@ -116,6 +125,13 @@ impl JobOutput {
         self.terminal.flush(timeout)
     }
 
+    /// An error if a line could not be printed or logged.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let Some(why) = self.lost.get() else { return Ok(()) };
+        let text = "launch: the job succeeded, but not all of its output was written";
+        Err(Failure::failed(format!("{text}: {why}; logs: {}", self.folder.display())))
+    }
+
     /// The launcher prints the lines of all ranks with a tag: finds the host of a line, and removes the tag.
     fn untag<'l>(&self, source: usize, line: &'l str) -> (usize, &'l str) {
         let tagged = match self.tag {
@@ -132,11 +148,13 @@ impl JobOutput {
     }
 }
 
-fn print(line: TerminalLine) {
-    match line.is_stdout {
-        // A closed stdout must not end the job.
-        true => drop(output::answer(&format!("{}\n", line.text))),
-        false => output::note(&line.text),
+fn print(line: TerminalLine, lost: &OnceLock<String>) {
+    if !line.is_stdout {
+        return output::coloured_note(&line.text);
+    }
+    // A closed stdout must not end the job.
+    if let Err(failure) = output::coloured(&format!("{}\n", line.text)) {
+        let _ = lost.set(failure.to_string());
     }
 }
 

@@ -120,6 +120,7 @@ fn run_job(args: &LaunchArgs, launch: &Launch, found: &[ProbedHost]) -> Result<E
     output.write_file("traffic.txt", &format!("{}\n", ended.traffic.line()));
     report(args, launch, &ended, &output)?;
     verdict(&ended)?;
+    output.check()?;
     let hosts: BTreeSet<usize> = launch.hosts.iter().map(|host| host.host_index).collect();
     let is_required = Mode::from(args.mode) == Mode::Rdma && hosts.len() > 1;
     match is_required && ended.traffic.is_known && ended.traffic.rdma.is_none() {

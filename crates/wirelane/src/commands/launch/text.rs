@@ -4,6 +4,7 @@ use jobs::environment::Mode;
 use jobs::launch::{HostLaunch, Launch, Reason};
 
 use super::job::launcher_script;
+use crate::output::wrap;
 
 /// Everything that would run, as scripts.
 pub(super) fn plan(launch: &Launch) -> String {
@@ -43,6 +44,7 @@ pub(super) fn transport(launch: &Launch) -> String {
 
 /// A paragraph for each reason.
 pub(super) fn reasons(reasons: &[Reason]) -> String {
-    let paragraphs = reasons.iter().map(|reason| format!("{}\n    {}\n", reason.what, reason.why));
-    paragraphs.collect()
+    let paragraph =
+        |reason: &Reason| wrap::line("", &reason.what) + &wrap::line("    ", &reason.why);
+    reasons.iter().map(paragraph).collect()
 }

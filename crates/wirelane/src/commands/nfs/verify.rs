@@ -83,7 +83,7 @@ pub(super) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
     if args.json {
         output::json(&report)?;
     } else {
-        output::answer(&report.text())?;
+        output::text(&report.text())?;
     }
     Ok(if report.rdma { Exit::Done } else { Exit::No })
 }

@@ -8,9 +8,9 @@ use node::Tree;
 use serde::Serialize;
 
 use super::{confirm, failure, now, report};
-use crate::arguments::host::HostArgs;
+use crate::arguments::host::{HostArgs, check_devices};
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 
 /// The machine of a plan, and the output format.
 #[derive(Debug, Args)]
@@ -63,7 +63,9 @@ pub(crate) struct Application<'a> {
 impl PlanTarget {
     /// The machine to read.
     pub(crate) fn tree(&self) -> Result<Tree, Failure> {
-        HostArgs { root: self.root.clone(), host_sys: None }.tree()
+        let tree = HostArgs { root: self.root.clone(), host_sys: None }.tree()?;
+        check_devices(&tree)?;
+        Ok(tree)
     }
 
     /// The machine to change.
@@ -127,5 +129,5 @@ pub(crate) fn machine(root: &Path) -> Result<Machine, Failure> {
 
 /// Prints a plan.
 pub(crate) fn print(view: &impl PlanView, json: bool) -> Result<(), Failure> {
-    if json { output::json(view) } else { output::answer(&view.text()) }
+    if json { output::json(view) } else { output::answer(&wrap::fit_prose(&view.text())) }
 }

@@ -70,7 +70,6 @@ async fn serve(
 ) -> Result<(), Failure> {
     // Before the first line is printed: a signal sent in response to it must be handled.
     let mut signals = Signals::new()?;
-    Signals::ignore_file_size_limit()?;
     descriptors::raise(args.max_clients);
     let sockets = Sockets::open(args, &authenticator).await?;
     let server = Server::new(global, args, settings, links, authenticator)?;

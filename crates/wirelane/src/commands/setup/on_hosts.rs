@@ -25,7 +25,7 @@ pub(super) fn run(task: &Task<'_>, hosts: Vec<Host>) -> Result<Exit, Failure> {
     if !yes {
         let planned = on_all(Action::Plan);
         if !task.options.target.json {
-            output::answer(&text(&planned))?;
+            output::text(&text(&planned))?;
         }
         let changes = planned.iter().map(to_do).sum();
         if changes > 0 && !confirm("setup apply --hosts", changes)? {
@@ -62,7 +62,7 @@ fn report(task: &Task<'_>, answers: &[HostAnswer]) -> Result<Exit, Failure> {
     if task.options.target.json {
         output::json(&serde_json::json!({ "hosts": answers }))?;
     } else {
-        output::answer(&text(answers))?;
+        output::text(&text(answers))?;
     }
     hosts::exit_code(answers, "setup: failed")
 }

@@ -7,7 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 use access::files::token::{file, line};
 
 #[derive(Debug, Args)]
@@ -25,7 +25,8 @@ pub(super) fn run(args: &CheckArgs) -> Result<Exit, Failure> {
     if args.json {
         output::json(&identities.iter().map(object).collect::<Vec<_>>())?;
     } else {
-        output::answer(&output::columns(&identities.iter().map(row).collect::<Vec<_>>()))?;
+        let rows: Vec<_> = identities.iter().map(row).collect();
+        output::answer(&wrap::table(&rows, wrap::columns()))?;
     }
     Ok(Exit::Done)
 }

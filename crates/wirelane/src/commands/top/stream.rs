@@ -9,7 +9,7 @@ use super::feed::FeedEvent;
 use super::number::{bytes, gbps, short, time};
 use super::summary::{GpuSummary, IntervalSummary, PortSummary};
 use crate::output;
-use crate::output::{Exit, Failure};
+use crate::output::{Exit, Failure, wrap};
 use crate::settings::Global;
 
 pub(super) fn run(global: &Global, args: &TopArgs) -> Result<Exit, Failure> {
@@ -73,7 +73,7 @@ fn table(summary: &IntervalSummary) -> String {
     rows.extend(summary.ports.iter().map(port));
     match summary.ports.is_empty() {
         true => text.push_str("no RDMA port\n"),
-        false => text.push_str(&output::columns(&rows)),
+        false => text.push_str(&wrap::table(&rows, wrap::columns())),
     }
     for name in &summary.gone {
         text.push_str(&format!("{} is gone\n", doctor::one_line(name)));
@@ -82,9 +82,9 @@ fn table(summary: &IntervalSummary) -> String {
         let titles = ["GPU", "NAME", "TEMP", "UTIL", "MEMORY", "POWER", "THROTTLE", "XID"];
         let rows = std::iter::once(titles.map(str::to_owned));
         let rows: Vec<_> = rows.chain(summary.gpus.iter().map(gpu)).collect();
-        text.push_str(&output::columns(&rows));
+        text.push_str(&wrap::table(&rows, wrap::columns()));
     }
-    text.push_str(&rest(summary));
+    text.push_str(&wrap::fit(&rest(summary)));
     text
 }
 

@@ -140,7 +140,7 @@ fn list(args: &ListArgs, history: &History) -> Result<Exit, Failure> {
     let trends = check::newest(history, args.last.into(), args.limit.ratio());
     match args.json {
         true => output::json(&check::report(history, &trends))?,
-        false => output::answer(&text::list(history, &trends, &args.limit))?,
+        false => output::text(&text::list(history, &trends, &args.limit))?,
     }
     Ok(args.limit.exit(&trends))
 }
@@ -149,7 +149,7 @@ fn show(args: &ShowArgs, history: &History) -> Result<Exit, Failure> {
     let SavedRun { id, document, .. } = history.find(&args.id)?;
     match args.json {
         true => output::json(document)?,
-        false => output::answer(&text::show(id, document))?,
+        false => output::text(&text::show(id, document))?,
     }
     if let Some(page) = &args.report {
         report::write(page, std::slice::from_ref(document), None)?;

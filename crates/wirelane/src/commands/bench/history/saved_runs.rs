@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use report::Document;
 
-use super::super::report::{read_limited, write_atomically};
-use crate::output::Failure;
+use super::super::report::read_limited;
+use crate::output::{Failure, file};
 
 /// The folder of saved runs.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl SavedRuns {
         let created = DirBuilder::new().recursive(true).mode(0o700).create(&self.folder);
         created.map_err(|error| self.failed("create", &error))?;
         let path = self.unused_path(document);
-        write_atomically(&path, text.as_bytes(), 0o600)
+        file::write(&path, text.as_bytes(), file::PRIVATE)
             .map_err(|error| self.failed("write into", &error))?;
         self.drop_oldest()?;
         Ok(path)
@@ -90,7 +90,7 @@ impl SavedRuns {
     /// Sets the runs that later ones are compared with.
     pub(super) fn set_baselines(&self, ids: &[&str]) -> Result<(), String> {
         let text: String = ids.iter().map(|id| format!("{id}\n")).collect();
-        let written = write_atomically(&self.folder.join(BASELINES), text.as_bytes(), 0o600);
+        let written = file::write(&self.folder.join(BASELINES), text.as_bytes(), file::PRIVATE);
         written.map_err(|error| self.failed("write into", &error))
     }
 

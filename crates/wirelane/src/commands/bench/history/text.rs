@@ -8,7 +8,7 @@ use report::trend::{self, Change, Unit};
 use super::LimitArgs;
 use super::check::Trend;
 use super::saved_runs::{History, SavedRun};
-use crate::output;
+use crate::output::wrap;
 
 /// All runs, then regressions.
 pub(super) fn list(history: &History, trends: &[Trend], limit: &LimitArgs) -> String {
@@ -18,7 +18,7 @@ pub(super) fn list(history: &History, trends: &[Trend], limit: &LimitArgs) -> St
     let names = ["run", "from", "to", "best", ""].map(str::to_owned);
     let rows: Vec<[String; 5]> =
         std::iter::once(names).chain(history.runs.iter().map(row)).collect();
-    let mut text = output::columns(&rows);
+    let mut text = wrap::table(&rows, wrap::columns());
     let worse: Vec<&Trend> = trends.iter().filter(|trend| trend.is_regression).collect();
     text.push('\n');
     if worse.is_empty() && !trends.is_empty() {
@@ -80,7 +80,8 @@ pub(super) fn show(id: &str, document: &Document) -> String {
             measurement.how.clone(),
         ]
     };
-    text + &output::columns(&measurements.iter().map(row).collect::<Vec<_>>())
+    let rows: Vec<_> = measurements.iter().map(row).collect();
+    text + &wrap::table(&rows, wrap::columns())
 }
 
 /// The results of two runs, side by side.
@@ -98,7 +99,8 @@ pub(super) fn changes(trends: &[Trend]) -> String {
             mark.to_owned(),
         ]
     };
-    output::columns(&std::iter::once(names).chain(trends.iter().map(row)).collect::<Vec<_>>())
+    let rows: Vec<_> = std::iter::once(names).chain(trends.iter().map(row)).collect();
+    wrap::table(&rows, wrap::columns())
 }
 
 /// `70.1 Gb/s after 97.2 Gb/s: 28 % less`.

@@ -4,6 +4,8 @@ use std::fmt::Write;
 
 use report::Matrix;
 
+use crate::output::wrap;
+
 /// A sentence on slow hosts and links.
 pub(super) fn summary(matrix: &Matrix) -> String {
     let median = match matrix.median_gbps {
@@ -28,23 +30,38 @@ pub(super) fn summary(matrix: &Matrix) -> String {
     }
 }
 
-/// Gb/s from each row's host to each column's, with a shade for its ratio to the median.
+/// Gb/s from each row's host to each column's, with a shade for its ratio to the median. In several tables if the columns do not
+/// fit the width side by side.
 pub(super) fn render(matrix: &Matrix) -> String {
-    let count = matrix.hosts.len();
-    let mut text = String::from("Gb/s from each host (rows) to each other host (columns)\n");
-    let width = matrix.hosts.iter().map(|host| host.chars().count()).max().unwrap_or(0) + 6;
-    let _ = write!(text, "{:width$}", "");
-    for column in 1..=count {
-        let _ = write!(text, "{:>CELL$}", format!("[{column}]"));
-    }
-    text.push('\n');
-    for (row, host) in matrix.hosts.iter().enumerate() {
-        let _ = write!(text, "{:width$}", format!("[{}] {host}", row + 1));
-        for column in 0..count {
-            let _ = write!(text, "{:>CELL$}", cell(matrix, row, column));
+    let title = "Gb/s from each host (rows) to each other host (columns)\n";
+    wrap::fit(title) + &table(matrix, wrap::columns()) + &wrap::fit(&notes(matrix))
+}
+
+fn table(matrix: &Matrix, width: Option<usize>) -> String {
+    let label = matrix.hosts.iter().map(|host| host.chars().count()).max().unwrap_or(0) + 6;
+    let fitting = width.map_or(usize::MAX, |width| width.saturating_sub(label) / CELL).max(1);
+    let columns: Vec<usize> = (0..matrix.hosts.len()).collect();
+    let mut text = String::new();
+    for columns in columns.chunks(fitting) {
+        let _ = write!(text, "{:label$}", "");
+        for column in columns {
+            let _ = write!(text, "{:>CELL$}", format!("[{}]", column + 1));
         }
         text.push('\n');
+        for (row, host) in matrix.hosts.iter().enumerate() {
+            let _ = write!(text, "{:label$}", format!("[{}] {host}", row + 1));
+            for column in columns {
+                let _ = write!(text, "{:>CELL$}", cell(matrix, row, *column));
+            }
+            text.push('\n');
+        }
     }
+    text
+}
+
+/// The latency, and pairs that could not be measured.
+fn notes(matrix: &Matrix) -> String {
+    let mut text = String::new();
     let latencies = matrix.latency_us.iter().flatten().flatten().copied();
     if let (Some(min), Some(max)) =
         (latencies.clone().min_by(f64::total_cmp), latencies.max_by(f64::total_cmp))
@@ -94,5 +111,8 @@ mod tests {
         );
         let text = render(&matrix);
         assert!(text.contains("1.00 ░") && text.contains("10.00 █"), "{text}");
+        let narrow = table(&matrix, Some(20));
+        assert!(narrow.lines().all(|line| line.chars().count() <= 20), "{narrow}");
+        assert_eq!(narrow.lines().count(), 3 * (1 + 3), "a table for each column: {narrow}");
     }
 }

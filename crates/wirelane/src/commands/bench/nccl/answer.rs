@@ -1,5 +1,6 @@
 //! The verdict on a run that was measured here or read from a log.
 
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -52,9 +53,14 @@ impl AnswerArgs {
         document: Document,
         file: &Path,
     ) -> Result<Exit, Failure> {
-        let name = if file == Path::new("-") { "stdin".into() } else { file.to_string_lossy() };
+        let is_stdin = file == Path::new("-");
+        let name = if is_stdin { "stdin".into() } else { file.to_string_lossy() };
         let wrong = |why: String| Failure::failed(format!("--read {name}: {why}"));
-        let text = load(file).map_err(|error| wrong(error.to_string()))?;
+        let text = match is_stdin {
+            true => load(output::stdin()?.lock()),
+            false => File::open(file).and_then(load),
+        };
+        let text = text.map_err(|error| wrong(error.to_string()))?;
         let run = nccl::read(&text).map_err(wrong)?;
         self.finish(document, run, None, None)
     }
@@ -121,11 +127,10 @@ impl ProgramEnd {
 }
 
 /// Reads the text, up to one byte more than the limit of `nccl::read`, which then reports it.
-fn load(file: &Path) -> std::io::Result<String> {
+fn load(input: impl Read) -> std::io::Result<String> {
     let limit = nccl::MAX_LOG_BYTES as u64 + 1;
     let mut bytes = Vec::new();
-    match file == Path::new("-") {
-        true => std::io::stdin().lock().take(limit).read_to_end(&mut bytes)?,
+    input.take(limit).read_to_end(&mut bytes)?,
         false => InputFile::open(file)?.take(limit).read_to_end(&mut bytes)?,
     };
     Ok(String::from_utf8_lossy(&bytes).into_owned())

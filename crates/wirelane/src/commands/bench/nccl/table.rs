@@ -7,16 +7,25 @@ use report::{CollectiveResult, CollectiveRow, Verdict};
 
 use crate::arguments::size;
 use crate::commands::bench;
+use crate::output::wrap;
 
 /// The results and the verdict.
 pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
-    let mut text = head(run);
+    let mut text = wrap::fit(&head(run));
     if !run.collective.rows.is_empty() {
-        text.push_str(&line(NAMES.iter().map(|name| (*name).to_owned())));
+        text.push_str(&wrap::cells(NAMES.into_iter(), WIDTH));
     }
     for row in &run.collective.rows {
-        text.push_str(&line(cells(row, part(run)).into_iter()));
+        text.push_str(&wrap::cells(cells(row, part(run)).iter().map(String::as_str), WIDTH));
     }
+    text.push_str(&wrap::fit(&results(run)));
+    text.push_str(&bench::text::verdict(verdict));
+    text
+}
+
+/// The bandwidth of the whole run, and errors.
+fn results(run: &Run) -> String {
+    let mut text = String::new();
     let (peak, average) = (run.peak(), run.average());
     if let (Some((row, peak)), Some(average)) = (peak, average) {
         let at = size::format(row.size_bytes as usize);
@@ -31,7 +40,6 @@ pub(super) fn show(run: &Run, verdict: &Verdict) -> String {
         let label = if is_warning { "warning" } else { "program error" };
         let _ = writeln!(text, "{label}: {error}");
     }
-    text.push_str(&bench::text::verdict(verdict));
     text
 }
 
@@ -79,17 +87,9 @@ fn cells(row: &CollectiveRow, part: Option<f64>) -> [String; 7] {
     ]
 }
 
-fn line(cells: impl Iterator<Item = String>) -> String {
-    let mut text = String::new();
-    for cell in cells {
-        let _ = write!(text, "{cell:>WIDTH$}");
-    }
-    text.push('\n');
-    text
-}
-
 const NAMES: [&str; 7] = ["size", "µs", "alg GB/s", "bus GB/s", "in place", "of ports", "wrong"];
-const WIDTH: usize = 12;
+/// All columns fit 80 characters.
+const WIDTH: usize = 11;
 const NONE: &str = "–";
 const MAX_HOSTS: usize = 8;
 const MAX_ERRORS: usize = 8;

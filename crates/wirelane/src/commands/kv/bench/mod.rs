@@ -51,7 +51,7 @@ pub(super) fn run(global: &Global, store: &StoreArgs, args: &BenchArgs) -> Resul
     let report = Report::new(&plan, &tally, seconds, server_cpu_s, link);
     match args.json {
         true => output::json(&report)?,
-        false => output::answer(&report.text())?,
+        false => output::text(&report.text())?,
     }
     match tally.first_error {
         Some(why) => {
