@@ -27,7 +27,7 @@ pub use commands::help::command;
 /// Runs the program with the process's own arguments.
 pub fn main() -> ! {
     signals::ignore_file_size_limit();
-    let matches = commands::help::print(&message).try_get_matches();
+    let matches = command().try_get_matches();
     let outcome = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => commands::run(cli),
         Err(error) => output::usage(&error),

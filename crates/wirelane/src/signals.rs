@@ -34,13 +34,6 @@ impl Signals {
         signals().map_err(|error| Failure::failed(format!("listen for signals: {error}")))
     }
 
-    /// Handles SIGXFSZ, so that a write beyond `ulimit -f` fails like a write to a full disk, instead of ending the
-    /// process.
-    pub(crate) fn ignore_file_size_limit() -> Result<(), Failure> {
-        let handler = signal(SignalKind::from_raw(libc::SIGXFSZ));
-        handler.map(drop).map_err(|error| Failure::failed(format!("listen for signals: {error}")))
-    }
-
     /// Waits for the next request to stop.
     pub(crate) async fn next(&mut self) {
         loop {

@@ -187,7 +187,7 @@ impl Dispatcher {
                 None => return self.refuse(status::too_many_calls()),
             },
         };
-        let limit = is_check.then_some(self.idle);
+        let limit = is_check.then_some(self.idle_timeout);
         let answer = handler(request.map(|body| RequestBody::new(body, limit))).await;
         (infallible(answer), permit)
     }

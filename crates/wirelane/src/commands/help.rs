@@ -4,19 +4,6 @@ use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
 use super::examples::EXAMPLES;
-use crate::output;
-use crate::output::{Exit, Failure};
-
-/// Prints a usage error, or the help that was requested.
-pub(crate) fn print(message: &clap::Error) -> Result<Exit, Failure> {
-    if message.use_stderr() {
-        // There is no other place to report that stderr is gone.
-        let _ = message.print();
-        return Ok(Exit::Usage);
-    }
-    output::to_stdout(|| message.print())?;
-    Ok(Exit::Done)
-}
 
 /// The definition of the program, for parsing, for help and for tests.
 pub fn command() -> Command {

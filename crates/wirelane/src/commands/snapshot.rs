@@ -95,11 +95,11 @@ fn check(path: &Path, force: bool) -> Result<(), Failure> {
 
 /// Writes the file atomically, readable only by its owner.
 fn write(path: &Path, bytes: &[u8], force: bool) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| write_failed(path, &error);
-    let folder = path, bytes).map_err(failed)?;
-    file.as_file().sync_all().map_err(failed)?;
-    let persisted = if force { file.persist(path) } else { file.persist_noclobber(path) };
-    persisted.map(drop).map_err(|error| file::PRIVATE).error))
+    let written = match force {
+        true => file::write(path, bytes, file::PRIVATE),
+        false => file::create(path, bytes, file::PRIVATE),
+    };
+    written.map_err(|error| write_failed(path, &error))
 }
 
 fn write_failed(path: &Path, error: &std::io::Error) -> Failure {

@@ -6,6 +6,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use tempfile::NamedTempFile;
+
 /// Writes a file. The umask applies to the mode.
 pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     // The target of a symbolic link is replaced, not the link.
@@ -14,14 +16,27 @@ pub(crate) fn write(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
         // A device or a pipe is not replaced: for root that would remove /dev/null.
         return File::options().write(true).open(&path)?.write_all(bytes);
     }
+    let file = temporary(&path, bytes, mode)?;
+    file.persist(&path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Writes a file that must not exist.
+pub(crate) fn create(path: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
+    let file = temporary(path, bytes, mode)?;
+    file.persist_noclobber(path).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// A complete file beside the final one.
+fn temporary(path: &Path, bytes: &[u8], mode: u32) -> io::Result<NamedTempFile> {
     let mut file = tempfile::Builder::new()
         .prefix(".wirelane-")
         .permissions(Permissions::from_mode(mode))
-        .tempfile_in(folder(&path))?;
+        .tempfile_in(folder(path))?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    file.persist(&path).map_err(|error| error.error)?;
-    Ok(())
+    Ok(file)
 }
 
 /// The directory of a file.

@@ -89,14 +89,7 @@ pub(crate) fn json_text(json: &str) -> Result<bool, Failure> {
 }
 
 fn not_json(error: &serde_json::Error) -> Failure {
-    Failure::failed(format!("render JSON: {error}")))?;
-    json_text(&format!("{text}\n")).map(drop)
-}
-
-/// Writes JSON text to stdout; `false` if the reader has closed the pipe. What a terminal must not receive is escaped, which does not
-/// change the meaning of JSON.
-pub(crate) fn json_text(text: &str) -> Result<bool, Failure> {
-    bytes(escape_json(text).as_bytes())
+    Failure::failed(format!("render JSON: {error}"))
 }
 
 /// Prints help to stdout, or an error about the arguments to stderr. The error repeats what was typed.
@@ -108,15 +101,15 @@ pub(crate) fn usage(error: &clap::Error) -> Result<Exit, Failure> {
         false => io::stdout().is_terminal(),
     };
     // Colours that were typed cannot be told from those of the error.
-    let text = match is_terminal && wants_colours() && !typed() {
-        true => text.ansi().to_string(),
-        false => text.to_string(),
+    let (text, colour) = match is_terminal && wants_colours() && !typed() {
+        true => (text.ansi().to_string(), Colour::Kept),
+        false => (text.to_string(), Colour::Removed),
     };
     if error.use_stderr() {
-        note(&text);
+        write_note(&text, colour);
         return Ok(Exit::Usage);
     }
-    answer(&text).map(|()| Exit::Done)
+    bytes(sanitize(&text, colour).as_bytes()).map(|_| Exit::Done)
 }
 
 /// Whether colours are not disabled by `NO_COLOR` or `TERM=dumb`.
@@ -170,13 +163,13 @@ fn sanitize(text: &str, colours: Colour) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Escapes the characters that serde_json leaves as they are and a terminal must not receive. They occur in strings only.
-fn escape_json(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_unsafe) {
-        return Cow::Borrowed(text);
+/// Escapes the same characters in JSON. There they are within strings only.
+fn escape(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_unsafe) {
+        return Cow::Borrowed(json);
     }
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
+    let mut safe = String::with_capacity(json.len());
+    for letter in json.chars() {
         match is_unsafe(letter) {
             true => safe.push_str(&format!("\\u{:04x}", u32::from(letter))),
             false => safe.push(letter),
@@ -185,7 +178,6 @@ fn escape_json(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
-/// Control characters other than newline and tab, and those that change the direction of text.
 fn is_unsafe(letter: char) -> bool {
     letter.is_control() && !matches!(letter, '\n' | '\t') || changes_direction(letter)
 }
@@ -281,14 +273,13 @@ mod tests {
     }
 
     #[test]
-    fn json_keeps_every_character() {
-        let all: String = (0..0x2100).filter_map(char::from_u32).collect();
-        let json = serde_json::json!({ "all": all });
-        let safe = serde_json::to_string_pretty(&json).unwrap(!escaped.contains(is_unsafe), "{escaped}");
-        let safe = escape_json(&safe);
-        assert!(!safe.contains(is_unsafe), "{safe:?}");
-        assert_eq!(serde_json::from_str::<serde_json::Value>(&safe).unwrap(), json);
-        assert!(matches!(escape_json("{\"plain\": 1}\n"), Cow::Borrowed(_)));
+    fn json_keeps_its_meaning_without_characters_that_a_terminal_interprets() {
+        let value = "a\u{202e}b\\\u{9b}31m\u{7f}\x1b\n\té";
+        let json = serde_json::json!(value).to_string();
+        let escaped = escape(&json);
+        assert!(!escaped.contains(is_unsafe), "{escaped}");
+        assert_eq!(serde_json::from_str::<String>(&escaped).unwrap(), value);
+        assert!(matches!(escape("{\n\"a\": 1\n}"), Cow::Borrowed(_)));
     }
 
     #[test]

@@ -1,7 +1,6 @@
 //! What a run leaves behind: the page of `--report` and the saved document in the history; and `wirelane bench report`,
 //! which writes a page of saved documents.
 
-use std::fs::Permissions;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 

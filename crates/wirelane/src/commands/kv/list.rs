@@ -85,7 +85,7 @@ impl ListArgs {
             return output::part(&self.text(&page));
         }
         let line = |(key, metadata)| format!("{}\n", serde_json::json!(Row::new(key, &metadata)));
-        output::json_text(&page.into_iter().map(line).collect::<String>()) }
+        output::json_text(&page.into_iter().map(line).collect::<String>())
     }
 
     fn text(&self, keys: &[(Key, Metadata)]) -> String {

@@ -1,6 +1,5 @@
 //! The verdict on a run that was measured here or read from a log.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -58,7 +57,7 @@ impl AnswerArgs {
         let wrong = |why: String| Failure::failed(format!("--read {name}: {why}"));
         let text = match is_stdin {
             true => load(output::stdin()?.lock()),
-            false => File::open(file).and_then(load),
+            false => InputFile::open(file).and_then(load),
         };
         let text = text.map_err(|error| wrong(error.to_string()))?;
         let run = nccl::read(&text).map_err(wrong)?;
@@ -130,8 +129,6 @@ impl ProgramEnd {
 fn load(input: impl Read) -> std::io::Result<String> {
     let limit = nccl::MAX_LOG_BYTES as u64 + 1;
     let mut bytes = Vec::new();
-    input.take(limit).read_to_end(&mut bytes)?,
-        false => InputFile::open(file)?.take(limit).read_to_end(&mut bytes)?,
-    };
+    input.take(limit).read_to_end(&mut bytes)?;
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
