@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
+use rustix::fs::statvfs;
 
 use crate::change::{Body, Change};
 use crate::checkpointer::Checkpointer;
@@ -102,6 +103,15 @@ impl Writer {
         self.log_bytes =
             if complete { 0 } else { self.log_bytes.min(MAX_LOG_BYTES - RETRY_LOG_BYTES) };
         Ok(complete)
+    }
+
+    /// The log size at which the writer completes a checkpoint. On a disk with little space it is small: the database needs as
+    /// much space again to take it up, and a log that has filled the disk could not be emptied.
+    fn max_log_bytes(&self) -> u64 {
+        let folder = self.path.parent().unwrap_or(Path::new("."));
+        let free =
+            statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        (free / 2).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES)
     }
 
     fn apply(&mut self, change: &Change<'_>) -> rusqlite::Result<()> {
@@ -258,10 +268,12 @@ impl DiskWriter for Writer {
         }
         // The changes are durable in the log, whether or not a checkpoint succeeds now. The checkpointer copies most of
         // the log concurrently; but only the writer can complete a checkpoint and restart the log.
-        if (CHECKPOINT_LOG_BYTES..PAUSE_LOG_BYTES).contains(&self.log_bytes) {
+        if self.log_bytes >= self.max_log_bytes() {
+            if self.checkpoint().is_err() {
+                self.log_bytes = self.log_bytes.min(MAX_LOG_BYTES - RETRY_LOG_BYTES);
+            }
+        } else if (CHECKPOINT_LOG_BYTES..PAUSE_LOG_BYTES).contains(&self.log_bytes) {
             self.checkpointer.request();
-        } else if self.log_bytes >= MAX_LOG_BYTES && self.checkpoint().is_err() {
-            self.log_bytes = MAX_LOG_BYTES - RETRY_LOG_BYTES;
         }
         Ok(())
     }
@@ -318,6 +330,8 @@ const PUT: &str = "INSERT INTO kv (key, version, expires, length, chunks, sum, v
 const CHECKPOINT_LOG_BYTES: u64 = 32 << 20;
 const PAUSE_LOG_BYTES: u64 = 96 << 20;
 const MAX_LOG_BYTES: u64 = 128 << 20;
+/// The same on a disk that is nearly full.
+const MIN_LOG_BYTES: u64 = 1 << 20;
 /// How much the log grows before a checkpoint is retried.
 const RETRY_LOG_BYTES: u64 = 8 << 20;
 /// How long an expired value may stay on the disk, where no reader sees it.

@@ -628,11 +628,16 @@ mod serve {
         let mut server = Server::start(&["--log-format", "json"]);
         let connect = || TcpStream::connect(&server.address).expect("connects");
         let mut crowd: Vec<TcpStream> = (0..257).map(|_| connect()).collect();
+        assert_eq!(crowd[0].read(&mut [0; 1]).expect("the end"), 0, "the oldest is closed");
         let mut last = crowd.pop().expect("one");
-        last.set_read_timeout(Some(Duration::from_secs(10))).expect("a timeout");
-        assert_eq!(last.read(&mut [0; 1]).expect("the end, not a time-out"), 0);
-        let line = server.log.next().expect("a line").expect("text");
-        assert_eq!(json(&line)["level"], "WARN");
-        assert_eq!(json(&line)["limit"], 256);
+        last.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").expect("it is open");
+        let mut answer = String::new();
+        last.read_to_string(&mut answer).expect("an answer");
+        assert!(answer.ends_with("ok\n"), "{answer}");
+        drop(crowd);
+        server.signal("-TERM");
+        let lines = server.log.by_ref().map_while(Result::ok).map(|line| json(&line));
+        let lines: Vec<Value> = lines.filter(|line| line["limit"] == 256).collect();
+        assert!(!lines.is_empty() && lines.iter().all(|line| line["level"] == "WARN"), "{lines:?}");
     }
 }

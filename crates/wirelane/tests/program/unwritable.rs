@@ -13,7 +13,7 @@ use super::*;
 
 /// Commands and the file that each writes, below the directory that cannot be written.
 const WRITERS: &[(&str, &str)] = &[
-    ("snapshot {full}/snapshot --root {tree}", "snapshot"),
+    ("snapshot {full}/snapshot --force --root {tree}", "snapshot"),
     ("topo --svg {full}/topo --root {tree}", "topo"),
     ("bench report {document} --output {full}/page", "page"),
     ("bench nccl --read {nccl} --report {full}/nccl", "nccl"),
