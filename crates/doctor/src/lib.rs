@@ -2,7 +2,7 @@
 //! the exact fix.
 //!
 //! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`CheckInput`] and returns findings;
-//! none if it does not apply. There is no list of boards: the expected rate of a link follows from the link partner,
+//! none if it does not apply. There is no table of NIC models: the expected rate of a link follows from the link partner,
 //! the cable and other ports of the same model, or is unknown. What is common on healthy machines is at most a note.
 //!
 //! This crate only reads: it changes, sends and loads nothing. The expected values of settings are in [`expected`], which

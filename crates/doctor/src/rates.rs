@@ -1,4 +1,4 @@
-//! The current rate of a port, and the rate it should have. There is no list of boards: the link partner, the cable and
+//! The current rate of a port, and the rate it should have. There is no table of NIC models: the link partner, the cable and
 //! other ports of the same model decide.
 
 use node::queries::Ethtool;

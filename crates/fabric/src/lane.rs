@@ -18,7 +18,7 @@ use crate::stats::Stats;
 ///
 /// Operations are reliable (but see [`Caps::datagram`]) and **not ordered** among each other (but see
 /// [`Caps::ordered`]). Each is returned in one completion, even if it fails. The first failure ends the
-/// lane, see [`Failure`].
+/// lane, see [`Failure`]; a [`Link`](crate::link::Link), which is used as a lane, goes on over others.
 ///
 /// Two threads cannot use one lane at the same time:
 /// ```compile_fail,E0277
@@ -82,7 +82,7 @@ pub trait Lane: Send {
 /// What a lane can do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caps {
-    /// Its transport: `verbs`, `shm`, `tcp`, `ofi`, `sim`.
+    /// Its transport: `verbs`, `shm`, `tcp`, `ofi`, `sim`; `link` for a link, whatever its rails use.
     pub transport: &'static str,
     /// Messages may be lost, and there are only sends and receives.
     pub datagram: bool,

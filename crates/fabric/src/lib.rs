@@ -1,6 +1,6 @@
 //! Moves bytes between registered memories: over verbs, libfabric, shared memory or TCP, through one small trait.
 //!
-//! It reads no configuration and no environment: the program passes in what it needs. It
+//! It reads no configuration, and of the environment only libfabric's own variables: the program passes in what it needs. It
 //! does not interpret the bytes. A lane is one path and is not revived after a failure; a [`link::Link`]
 //! chooses between transports, and fails over to another.
 //!

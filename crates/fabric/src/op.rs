@@ -280,7 +280,8 @@ pub enum Done {
 }
 
 /// Why an operation failed. After all but [`Failure::Unsupported`] the lane is dead: everything
-/// in flight is returned as failed, and so is everything posted later.
+/// in flight is returned as failed, and so is everything posted later. Not so on a [`Link`](crate::link::Link), which
+/// goes on over other lanes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// The lane does not support this, see [`Caps`](crate::Caps); nothing was sent and the lane still works.
@@ -346,7 +347,7 @@ impl fmt::Display for Failure {
             Failure::PeerGone => "the peer or the path to it is gone — reconnect",
             Failure::ProtocolError => "the peer violated the protocol — both ends must run Wirelane",
             Failure::Local => "the device refused local memory or failed — see the kernel log",
-            Failure::Flushed => "the lane ended before the operation completed — reconnect and retry",
+            Failure::Flushed => "the lane ended before the operation completed — reconnect and check whether it took effect",
             Failure::Unknown => {
                 "the peer was lost before it confirmed the operation — reconnect and check whether it took effect"
             }

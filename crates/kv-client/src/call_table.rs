@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_are_not_used_twice_and_rows_are() {
+    fn call_ids_are_not_used_twice_and_rows_are() {
         let mut calls = CallTable::default();
         let [one, other] = [calls.expect(), calls.expect()];
         assert!(calls.take(one).is_none() && !calls.any_ready());

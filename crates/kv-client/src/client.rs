@@ -130,7 +130,7 @@ impl Client {
 
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     ///
-    /// All of them are in the receive buffer at once: it fails with [`ErrorKind::Busy`] if they do not fit.
+    /// All of them are in the receive buffer at once: it fails with [`ErrorKind::ClientLimit`] if they do not fit.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();
@@ -297,7 +297,8 @@ impl Client {
         Ok(())
     }
 
-    /// As [`Client::ready`], for at most this time: then it appends nothing. It does not fail at the deadline.
+    /// As [`Client::ready`], but waits at most this time for answers: then it appends nothing. Sending requests and
+    /// connecting again take up to [`Settings::timeout`].
     pub fn ready_within(
         &mut self,
         limit: Duration,
@@ -471,13 +472,15 @@ impl Client {
     ) -> Result<T, Error> {
         loop {
             let error = match attempt(self) {
-                Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::ClientLimit | ErrorKind::Unavailable) =>
+                {
                     error
                 }
                 done => return done,
             };
             // No request in flight can free space.
-            let stuck = error.kind() == ErrorKind::Busy && self.core.is_idle();
+            let stuck = error.kind() == ErrorKind::ClientLimit && self.core.is_idle();
             if stuck || deadline.remaining().is_zero() {
                 self.core.give_up_unsent();
                 return Err(error);

@@ -135,7 +135,7 @@ impl ClientCore {
         self.sequence
     }
 
-    /// Adds a request to the next batch. `Busy`: take answers first.
+    /// Adds a request to the next batch. `ClientLimit`: take answers first.
     pub(crate) fn submit(
         &mut self,
         call_id: CallId,
@@ -168,7 +168,7 @@ impl ClientCore {
         for handle in self.handles.take_dropped() {
             // The answer is not needed.
             let closed = self.submit(CallId::NONE, &Request::Close { handle }, &mut None);
-            if closed.is_err_and(|error| error.kind() == ErrorKind::Busy) {
+            if closed.is_err_and(|error| error.kind() == ErrorKind::ClientLimit) {
                 self.handles.put_back(handle);
             }
         }
@@ -182,7 +182,7 @@ impl ClientCore {
         if connection.is_full() {
             let text =
                 "send to the store: its limit of batches in flight is reached — take answers first";
-            return Err(Error::new(ErrorKind::Busy, text));
+            return Err(Error::new(ErrorKind::ClientLimit, text));
         }
         let sent = connection.send_batch(&mut self.next_batch);
         if let Err(error) = &sent
@@ -307,8 +307,10 @@ impl ClientCore {
 
     fn begin(&mut self, mut connection: Connection) -> Result<(), Error> {
         if let Err(error) = self.grant_buffers(&mut connection) {
-            // The store keeps the session, which the next connection resumes.
-            connection.close();
+            // The store keeps a session that the next connection resumes; a new one ends with its connection.
+            if self.session == Some(connection.hello.session) {
+                connection.close();
+            }
             return Err(error);
         }
         // Both together: batches in flight belong to the session that the next connection resumes. A new session does not

@@ -254,7 +254,9 @@ impl Driver {
         self.call_id = self.call_id.next();
         match (request.submit)(&mut self.core, self.call_id) {
             Ok(()) => drop(self.callers.insert(self.call_id, request.outcome)),
-            Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::Unavailable) => {
+            Err(error)
+                if matches!(error.kind(), ErrorKind::ClientLimit | ErrorKind::Unavailable) =>
+            {
                 self.waiting_for_space.push_back(request);
             }
             Err(error) => drop(request.outcome.send(Err(error))),

@@ -44,12 +44,12 @@ pub enum ErrorKind {
     Unknown,
     /// No answer within [`Settings::timeout`](crate::Settings::timeout). The request may still be executed.
     TimedOut,
-    /// The store's limit of requests or clients is reached, and nothing was done: try again later.
+    /// A limit of the store is reached (bytes in flight, requests or clients), and nothing was done: try again later.
     Overloaded,
     /// No store can be reached, the connection was lost, or the store closed the value that the call reads or writes.
     Unavailable,
     /// This client's receive buffer or another of its limits is exhausted: drop values and pending calls, or use a larger receive buffer.
-    Busy,
+    ClientLimit,
     /// The rate limit of this client is exceeded: try again later.
     RateLimited,
     /// The bytes received or stored do not match their checksum.

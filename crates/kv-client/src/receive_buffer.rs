@@ -1,4 +1,4 @@
-//! The receive buffer: memory for answers, leased in parts.
+//! The receive buffer: registered memory for requests, values and answers, leased in parts. The store reads and writes it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -75,7 +75,7 @@ impl ReceiveBuffer {
             "lease {length} bytes of the receive buffer: {free} of {all} are free, not in one part — drop values \
              that are not needed, or raise receive_buffer_bytes"
         );
-        let kind = if length > all { ErrorKind::TooLong } else { ErrorKind::Busy };
+        let kind = if length > all { ErrorKind::TooLong } else { ErrorKind::ClientLimit };
         Error::new(kind, text).of(Resource::ReceiveBuffer)
     }
 
@@ -163,7 +163,7 @@ pub(crate) mod tests {
     fn a_lease_that_does_not_fit_is_busy_or_too_long() {
         let receive_buffer = receive_buffer(4096);
         let leases = receive_buffer.lease(4000 - RESERVED).unwrap();
-        assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), ErrorKind::Busy);
+        assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), ErrorKind::ClientLimit);
         assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), ErrorKind::TooLong);
         drop(leases);
         assert!(receive_buffer.lease(4096 - RESERVED).is_ok());

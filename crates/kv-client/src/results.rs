@@ -35,7 +35,7 @@ pub(crate) fn received(
         Outcome::Unsent => {
             let why = "the receive buffer has no space for the request — drop values that are not needed, or raise \
                        receive_buffer_bytes";
-            let error = Error::new(ErrorKind::Busy, format!("{}: {why}", operation()));
+            let error = Error::new(ErrorKind::ClientLimit, format!("{}: {why}", operation()));
             Err(error.of(Resource::ReceiveBuffer))
         }
         Outcome::Lost => {
@@ -212,9 +212,11 @@ fn reason(answer: &Answer) -> (ErrorKind, Option<Resource>, Cow<'static, str>) {
             let why = "the store has closed the handle: idle for too long, or the connection was lost — begin again";
             (ErrorKind::Unavailable, None, why.into())
         }
-        Status::TooManyHandles => {
-            (ErrorKind::Busy, None, "too many values are being read or written in chunks".into())
-        }
+        Status::TooManyHandles => (
+            ErrorKind::ClientLimit,
+            None,
+            "too many values are being read or written in chunks".into(),
+        ),
         Status::Forgotten | Status::InFlight => {
             let why =
                 "the store does not know whether the write was done — read before you write again";

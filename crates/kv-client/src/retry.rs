@@ -157,7 +157,7 @@ mod tests {
             ErrorKind::TooLong,
             ErrorKind::Denied,
             ErrorKind::Misuse,
-            ErrorKind::Busy,
+            ErrorKind::ClientLimit,
             ErrorKind::RateLimited,
             ErrorKind::Damaged,
             ErrorKind::ProtocolError,

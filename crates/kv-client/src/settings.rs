@@ -40,7 +40,7 @@ pub struct Settings {
     ///
     /// Default: 64 MiB; the minimum is 1 MiB. Choose four times the longest value that is stored or read as a whole, or
     /// more if values are held for long. It counts against the limit of locked memory where RDMA is used. If it is too
-    /// small, calls fail with [`ErrorKind::Busy`] while values are held, and with [`ErrorKind::TooLong`] for values longer than
+    /// small, calls fail with [`ErrorKind::ClientLimit`] while values are held, and with [`ErrorKind::TooLong`] for values longer than
     /// half of it.
     pub receive_buffer_bytes: usize,
 

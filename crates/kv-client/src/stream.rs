@@ -188,7 +188,9 @@ impl Writer<'_> {
         // The rest of the receive buffer may be in use: wait for a chunk in flight.
         let call_id = loop {
             match self.send(chunk) {
-                Err(error) if error.kind() == ErrorKind::Busy && !self.in_flight.is_empty() => {
+                Err(error)
+                    if error.kind() == ErrorKind::ClientLimit && !self.in_flight.is_empty() =>
+                {
                     self.finish_one()?;
                 }
                 sent => break sent?,

@@ -40,6 +40,8 @@ pub struct Writer {
     long_values: u64,
     /// Bytes saved since the last complete checkpoint.
     log_bytes: u64,
+    /// After a checkpoint that was not completed, the log size at which it is tried again.
+    retry_at: u64,
     checkpointer: Checkpointer,
     /// Whether there may be something to clean up.
     needs_cleanup: bool,
@@ -61,6 +63,7 @@ impl Writer {
             staged: HashSet::new(),
             long_values,
             log_bytes: 0,
+            retry_at: 0,
             checkpointer,
             needs_cleanup: true,
             unsaved_run: None,
@@ -99,10 +102,17 @@ impl Writer {
         });
         let call = || format!("write to {}", self.path.display());
         let complete = complete.map_err(|error| Error::of(&call(), &error))?;
-        // A reader uses an older snapshot, or the checkpointer is running: retry soon.
-        self.log_bytes =
-            if complete { 0 } else { self.log_bytes.min(MAX_LOG_BYTES - RETRY_LOG_BYTES) };
+        match complete {
+            true => (self.log_bytes, self.retry_at) = (0, 0),
+            // A reader uses an older snapshot, or the checkpointer is running.
+            false => self.retry_later(),
+        }
         Ok(complete)
+    }
+
+    /// The log could not be emptied: this is tried again when it has grown by a part of its limit.
+    fn retry_later(&mut self) {
+        self.retry_at = self.log_bytes + self.max_log_bytes() / 16;
     }
 
     /// The log size at which the writer completes a checkpoint. On a disk with little space it is small: the database needs as
@@ -268,9 +278,9 @@ impl DiskWriter for Writer {
         }
         // The changes are durable in the log, whether or not a checkpoint succeeds now. The checkpointer copies most of
         // the log concurrently; but only the writer can complete a checkpoint and restart the log.
-        if self.log_bytes >= self.max_log_bytes() {
+        if self.log_bytes >= self.max_log_bytes().max(self.retry_at) {
             if self.checkpoint().is_err() {
-                self.log_bytes = self.log_bytes.min(MAX_LOG_BYTES - RETRY_LOG_BYTES);
+                self.retry_later();
             }
         } else if (CHECKPOINT_LOG_BYTES..PAUSE_LOG_BYTES).contains(&self.log_bytes) {
             self.checkpointer.request();
@@ -332,7 +342,5 @@ const PAUSE_LOG_BYTES: u64 = 96 << 20;
 const MAX_LOG_BYTES: u64 = 128 << 20;
 /// The same on a disk that is nearly full.
 const MIN_LOG_BYTES: u64 = 1 << 20;
-/// How much the log grows before a checkpoint is retried.
-const RETRY_LOG_BYTES: u64 = 8 << 20;
 /// How long an expired value may stay on the disk, where no reader sees it.
 const CLEANUP_PAUSE: Duration = Duration::from_secs(10);

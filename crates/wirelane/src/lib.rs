@@ -3,7 +3,7 @@
 //! `commands` has a file or folder for each command: arguments, a call, rendering. `settings` reads the settings
 //! file, `output` writes to stdout and stderr and has the exit codes. Beside them: `arguments` that several commands share,
 //! `links` as configured by the settings, `watch` for periodic readings of a machine, and the `web_config` file of the exporter.
-//! No other crate reads the environment or a settings file; variables for libfabric are set in `links::environment`.
+//! No other crate reads a settings file, or a variable made for this program; variables for libfabric are set in `links::environment`.
 //!
 //! Start at [`main`].
 

@@ -55,7 +55,7 @@ impl InputFile {
         loop {
             match poll(&mut [PollFd::new(&self.file, PollFlags::IN)], Some(&limit)) {
                 Ok(0) => {
-                    let text = "no data: it is a pipe without a writer, or a device";
+                    let text = "no data: it is a pipe whose writer sends nothing, or a device";
                     return Err(io::Error::new(ErrorKind::TimedOut, text));
                 }
                 Ok(_) => return Ok(()),

@@ -37,17 +37,21 @@ impl Status {
         if !line.contains("_ERR") && !line.contains("WC_") {
             return None;
         }
-        let whole_word = |name: &str| {
-            line.match_indices(name).any(|(at, _)| {
-                let next = line[at + name.len()..].chars().next();
-                next.is_none_or(|letter| letter != '_' && !letter.is_ascii_alphanumeric())
-            })
+        let is_outside = |letter: Option<char>| {
+            letter.is_none_or(|letter| letter != '_' && !letter.is_ascii_alphanumeric())
+        };
+        let ends = |name: &str, at: usize| is_outside(line[at + name.len()..].chars().next());
+        let has = |name: &str| line.match_indices(name).any(|(at, _)| ends(name, at));
+        // RETRY_EXC_ERR is also the end of RNR_RETRY_EXC_ERR.
+        let has_bare = |name: &str| {
+            let begins = |at: usize| is_outside(line[..at].chars().next_back());
+            line.match_indices(name).any(|(at, _)| begins(at) && ends(name, at))
         };
         // SUCCESS or GENERAL_ERR without a prefix is too common.
         let prefixed = |status: &Status| status.name.trim_start_matches("IBV_");
         let bare = |status: &Status| status.name.trim_start_matches("IBV_WC_");
         TABLE.iter().skip(1).find(|status| {
-            whole_word(prefixed(status)) || (bare(status).len() > 10 && whole_word(bare(status)))
+            has(prefixed(status)) || (bare(status).len() > 10 && has_bare(bare(status)))
         })
     }
 
@@ -174,6 +178,15 @@ const TABLE: &[Status] = &[
         &["remote operation err", "remote qp on", "remote op err", "rem op err"],
         "The peer's NIC could not complete the operation.",
     ),
+    // Before the next one, whose words it contains.
+    row(
+        13,
+        "IBV_WC_RNR_RETRY_EXC_ERR",
+        Some(0x16),
+        Subject::NotReady,
+        &["rnr retry", "receiver not ready", "receive-no-ready", "rnr nak"],
+        "The peer had no receive posted, until the retries were exhausted.",
+    ),
     row(
         12,
         "IBV_WC_RETRY_EXC_ERR",
@@ -189,14 +202,6 @@ const TABLE: &[Status] = &[
         ],
         "The peer did not acknowledge packets after all retries: packets or acknowledgements are \
          lost on the path.",
-    ),
-    row(
-        13,
-        "IBV_WC_RNR_RETRY_EXC_ERR",
-        Some(0x16),
-        Subject::NotReady,
-        &["rnr retry", "receiver not ready", "receive-no-ready", "rnr nak"],
-        "The peer had no receive posted, until the retries were exhausted.",
     ),
     row(
         14,

@@ -19,6 +19,20 @@ fn completion(line: &str, source: Source, status: u32, vendor: Option<u32>) {
 }
 
 #[test]
+fn a_receiver_that_is_not_ready_is_not_a_lost_packet() {
+    for line in [
+        "QP 12: RNR retry counter exceeded",
+        "completion with status IBV_WC_RNR_RETRY_EXC_ERR",
+        "wc status RNR_RETRY_EXC_ERR",
+    ] {
+        let subject = parse(line).into_iter().next().map(|error| error.subject);
+        assert_eq!(subject, Some(Subject::NotReady), "{line}");
+    }
+    let line = "completion with status IBV_WC_RETRY_EXC_ERR";
+    assert_eq!(parse(line)[0].subject, Subject::RetryExceeded);
+}
+
+#[test]
 fn completions_of_every_program() {
     let nccl = Source::Nccl;
     completion(

@@ -4,7 +4,7 @@
 //! of it. Constant facts (firmware, cables, which port belongs to which net device) are read once a minute, values each
 //! time. What could not be read is a fault in the sample, and does not affect the rest.
 //!
-//! Start at [`MachineSample`]; the names of all metrics are in `rows.rs`.
+//! Start at [`MachineSample`]; the names of metrics are in `rows.rs`, those of counters in the tables of `node`.
 
 pub mod exposition;
 mod list;

@@ -1,4 +1,4 @@
-//! Every metric of a monitored machine except the counters of node's table: name, unit and help.
+//! Every metric of a monitored machine except the counters of node's tables: name, unit and help.
 //!
 //! Two prefixes: `rdma` for the fabric, like the table's counters, and `wirelane` for the rest. Names of
 //! other exporters are not used, so that both may run on one machine.

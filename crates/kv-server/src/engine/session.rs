@@ -1,10 +1,10 @@
 //! Sessions: record a client's writes, so that a repeated request is not executed twice.
 //!
-//! What they remember has a limit in bytes. To stay within it, sessions that nobody uses are removed, those left first before
-//! others, and first of identities that take more than their share; then sessions forget their oldest writes. Only the last
-//! 128 writes of each session are remembered whatever the limit is. A repeated write that was
-//! forgotten is refused as [`WriteStart::Forgotten`], and the session of one that was removed is not resumed: the client
-//! reports its outcome as unknown, and it is never executed again.
+//! What they remember has a limit in bytes. To stay within it, sessions that nobody uses are removed: those of identities that
+//! take more than their share before others, and of these the one that was left longest ago. Then sessions forget their oldest
+//! writes; the last 128 writes of each are always kept. A repeated write that was forgotten is refused as
+//! [`WriteStart::Forgotten`], and the session of one that was removed is not resumed: the client reports its outcome as
+//! unknown, and it is never executed again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -61,8 +61,11 @@ struct SessionUsers {
 struct Writes {
     started: bool,
     oldest: u64,
+    /// Never less than `oldest`.
     newest: u64,
     known: HashMap<u64, Write, foldhash::fast::RandomState>,
+    /// The writes that `known` has memory for. Its capacity is less after removals, until it is rebuilt.
+    allocated: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -308,48 +311,56 @@ impl Session {
     /// The same, if remembering it takes more memory.
     #[cold]
     fn start_with_growth(&self, sequence: u64) -> WriteStart {
-        let table = self.table.upgrade();
+        // The store is being closed, and counts nothing any more.
+        let Some(table) = self.table.upgrade() else { return self.start_uncounted(sequence) };
         let mut writes = lock(&self.writes);
-        if let Some(table) = &table
-            && table.is_over(writes.growth())
-        {
+        if writes.exceeds(&table) {
+            // Without the lock: this locks every session.
             drop(writes);
             table.make_room();
             writes = lock(&self.writes);
-            if table.is_over(writes.growth()) && writes.is_full() {
-                writes.forget(MIN_REMEMBERED_WRITES);
-                // Nothing was forgotten, because the oldest is still in flight.
-                if writes.is_full() && writes.known.len() as u64 >= MIN_REMEMBERED_WRITES {
-                    return WriteStart::Forgotten;
-                }
-            }
         }
         // Another call may have started it in between.
         if let Some(known) = writes.find(sequence) {
             return known;
         }
-        writes.insert(sequence);
-        if let Some(table) = &table {
-            self.count(table, writes.known.capacity());
+        if writes.exceeds(&table) {
+            writes.forget(MIN_REMEMBERED_WRITES);
+            writes.rebuild();
         }
-        WriteStart::New
+        // Many are known even so: the oldest is in flight, and nothing newer can be forgotten.
+        let is_refused =
+            writes.exceeds(&table) && writes.known.len() as u64 >= MIN_REMEMBERED_WRITES;
+        if !is_refused {
+            writes.insert(sequence);
+        }
+        self.count(&table, writes.allocated);
+        if is_refused { WriteStart::Forgotten } else { WriteStart::New }
+    }
+
+    fn start_uncounted(&self, sequence: u64) -> WriteStart {
+        let mut writes = lock(&self.writes);
+        writes.find(sequence).unwrap_or_else(|| {
+            writes.insert(sequence);
+            WriteStart::New
+        })
     }
 
     /// Forgets its oldest writes until it takes at most so many bytes, or remembers few writes.
     fn shrink(&self, table: &Table, bytes: usize) {
         let mut writes = lock(&self.writes);
         let mut keep = writes.newest - writes.oldest;
-        while map_bytes(writes.known.capacity()) > bytes && keep > MIN_REMEMBERED_WRITES {
+        while map_bytes(writes.allocated) > bytes && keep > MIN_REMEMBERED_WRITES {
             keep = (keep / 2).max(MIN_REMEMBERED_WRITES);
             writes.forget(keep);
-            writes.known.shrink_to_fit();
+            writes.rebuild();
         }
-        self.count(table, writes.known.capacity());
+        self.count(table, writes.allocated);
     }
 
-    /// Counts its bytes, with space for so many writes. Called with the writes locked, so that the last count is right.
-    fn count(&self, table: &Table, capacity: usize) {
-        let now = size_of::<Session>() + self.identity.len() + map_bytes(capacity);
+    /// Counts its bytes, with memory for so many writes. Called with the writes locked, so that the last count is right.
+    fn count(&self, table: &Table, allocated: usize) {
+        let now = size_of::<Session>() + self.identity.len() + map_bytes(allocated);
         let before = self.bytes.swap(now, Relaxed);
         table.bytes.fetch_add(now, Relaxed);
         table.bytes.fetch_sub(before, Relaxed);
@@ -387,6 +398,7 @@ impl Writes {
         // A client continues its numbers from one session to the next.
         if !std::mem::replace(&mut self.started, true) {
             self.oldest = sequence.saturating_sub(WINDOW);
+            self.newest = self.oldest;
         }
         let ahead = sequence.checked_sub(self.oldest);
         if ahead.is_none_or(|ahead| ahead >= 2 * MAX_REMEMBERED_WRITES) {
@@ -400,18 +412,34 @@ impl Writes {
 
     fn insert(&mut self, sequence: u64) {
         self.known.insert(sequence, Write::InFlight);
+        self.allocated = self.allocated.max(self.known.capacity());
         self.newest = self.newest.max(sequence);
         self.forget(MAX_REMEMBERED_WRITES);
     }
 
-    /// Whether one more takes more memory.
+    /// Whether one more may take more memory.
     fn is_full(&self) -> bool {
         self.known.len() == self.known.capacity()
     }
 
-    /// The bytes that one more takes, if it is full.
+    /// The bytes that one more takes. A map that is full because of removals is rebuilt in its place, if half of it is free.
     fn growth(&self) -> usize {
-        map_bytes(self.known.capacity() + 1) - map_bytes(self.known.capacity())
+        if !self.is_full() || self.known.len() < self.allocated / 2 {
+            return 0;
+        }
+        map_bytes((2 * self.allocated).max(3)) - map_bytes(self.allocated)
+    }
+
+    /// Whether one more takes more memory than sessions may have.
+    fn exceeds(&self, table: &Table) -> bool {
+        let growth = self.growth();
+        growth > 0 && table.is_over(growth)
+    }
+
+    /// Frees the memory of what was removed.
+    fn rebuild(&mut self) {
+        self.known.shrink_to_fit();
+        self.allocated = self.known.capacity();
     }
 
     /// Forgets the oldest, up to the first that is in flight, until it remembers no more than the last `max`.
@@ -636,6 +664,36 @@ mod tests {
         assert_eq!(held[99].start_write(0), WriteStart::InFlight, "not executed twice");
     }
 
+    /// However little memory there is, a session whose writes end goes on, from any number, and remembers the last ones.
+    #[test]
+    fn a_session_goes_on_while_others_exceed_the_limit() {
+        let sessions = Sessions::new(1000, 64 << 10);
+        let held: Vec<_> = (0..20).map(|_| sessions.enter(None, "many").unwrap().0).collect();
+        for session in &held {
+            for sequence in 0..120 {
+                assert_eq!(session.start_write(sequence), WriteStart::New);
+            }
+        }
+        assert!(sessions.bytes() > 2 * sessions.max_bytes(), "all of them are in flight");
+        for first in [0, 1, 5000, 1 << 40] {
+            let (session, _) = sessions.enter(None, "one").unwrap();
+            for sequence in first..first + 5000 {
+                assert_eq!(session.start_write(sequence), WriteStart::New, "{sequence}");
+                session.finish_write(sequence, answer(sequence));
+                // Some are tried again: these leave gaps.
+                if sequence % 3 == 0 {
+                    session.cancel_write(sequence);
+                    assert_eq!(session.start_write(sequence), WriteStart::New);
+                    session.finish_write(sequence, answer(sequence));
+                }
+                let earlier = sequence.saturating_sub(100).max(first);
+                assert_eq!(session.start_write(earlier), WriteStart::Done(answer(earlier)));
+            }
+            assert!(map_bytes(lock(&session.writes).allocated) <= map_bytes(448));
+            session.leave();
+        }
+    }
+
     #[test]
     fn the_count_of_bytes_is_right_with_several_calls_in_one_session() {
         let sessions = Sessions::new(64, 64 << 20);
@@ -650,8 +708,8 @@ mod tests {
                 });
             }
         });
-        let capacity = lock(&session.writes).known.capacity();
-        let bytes = size_of::<Session>() + "me".len() + map_bytes(capacity);
+        let allocated = lock(&session.writes).allocated;
+        let bytes = size_of::<Session>() + "me".len() + map_bytes(allocated);
         assert_eq!(sessions.bytes(), bytes);
     }
 

@@ -198,7 +198,7 @@ fn a_full_receive_buffer_is_reported_immediately() {
         }
         let requested: Vec<&[u8]> = keys.iter().map(|key| &key[..]).collect();
         let refused = client.get_many(&requested).unwrap_err();
-        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::ClientLimit, "{refused}");
         let mut held = Vec::new();
         let refused = loop {
             match client.get(b"k1") {
@@ -206,7 +206,7 @@ fn a_full_receive_buffer_is_reported_immediately() {
                 Err(error) => break error,
             }
         };
-        assert_eq!(refused.kind(), ErrorKind::Busy, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::ClientLimit, "{refused}");
         assert!(held.len() > 5);
         held.clear();
         assert_eq!(client.get_many(&requested[..5]).unwrap().into_iter().flatten().count(), 5);

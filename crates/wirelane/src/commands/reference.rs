@@ -32,14 +32,22 @@ fn page() -> String {
         let _ = writeln!(page, "| [`{name}`](#wirelane-{name}) | {about} |");
     }
     page.push_str("\n## Global options\n\n");
-    options(root.get_arguments(), true, &mut page);
+    let global: Vec<&str> = global_names(&root);
+    options(root.get_arguments(), |name| global.contains(&name), &mut page);
     for command in root.get_subcommands().filter(visible) {
-        section(command, "wirelane", &mut page);
+        section(command, "wirelane", &global, &mut page);
     }
     page
 }
 
-fn section(command: &Command, before: &str, page: &mut String) {
+/// The names of the options that every subcommand has too.
+fn global_names(command: &Command) -> Vec<&str> {
+    let global = command.get_arguments().filter(|argument| argument.is_global_set());
+    global.map(|argument| argument.get_id().as_str()).collect()
+}
+
+/// `above` has the names of options that are listed further up.
+fn section(command: &Command, before: &str, above: &[&str], page: &mut String) {
     let name = format!("{before} {}", command.get_name());
     let level = if before == "wirelane" { "##" } else { "###" };
     let _ = writeln!(page, "\n{level} {name}\n\n{}.\n", text(command.get_about()));
@@ -50,9 +58,10 @@ fn section(command: &Command, before: &str, page: &mut String) {
     let usage = command.clone().render_usage().to_string();
     let usage = usage.trim_start_matches("Usage:").trim().replace("\n       ", "\n");
     let _ = writeln!(page, "```\n{usage}\n```\n");
-    options(command.get_arguments(), false, page);
+    options(command.get_arguments(), |name| !above.contains(&name), page);
     examples(&name, page);
-    inner.into_iter().for_each(|inner| section(inner, &name, page));
+    let above = [above, &global_names(command)].concat();
+    inner.into_iter().for_each(|inner| section(inner, &name, &above, page));
 }
 
 fn examples(name: &str, page: &mut String) {
@@ -63,11 +72,14 @@ fn examples(name: &str, page: &mut String) {
     }
 }
 
-fn options<'a>(arguments: impl Iterator<Item = &'a Arg>, global: bool, page: &mut String) {
+fn options<'a>(
+    arguments: impl Iterator<Item = &'a Arg>,
+    belongs: impl Fn(&str) -> bool,
+    page: &mut String,
+) {
     let wanted = |argument: &&Arg| {
-        argument.is_global_set() == global
-            && !argument.is_hide_set()
-            && !["help", "version"].contains(&argument.get_id().as_str())
+        let name = argument.get_id().as_str();
+        belongs(name) && !argument.is_hide_set() && !["help", "version"].contains(&name)
     };
     let rows: Vec<&Arg> = arguments.filter(wanted).collect();
     if rows.is_empty() {

@@ -87,8 +87,8 @@ settings! {
     /// false: use TCP and shared memory only. Leave it true: without a usable device Wirelane falls
     /// back automatically, and reports it.
     "transport.enable_rdma" enable_rdma: bool = true, Kind::Bool;
-    /// Whether links use RDMA. prefer: if both ends have it, else shared memory or TCP. require:
-    /// only RDMA; without it a link is refused with the reason, and ends if RDMA is lost. off: never.
+    /// Whether links use RDMA. prefer: on one host shared memory, else RDMA if both ends have it, else TCP.
+    /// require: only RDMA; without it a link is refused with the reason, and ends if RDMA is lost. off: never.
     /// A peer with require and one with off cannot connect.
     "transport.rdma_policy" rdma_policy: Policy = Policy::Prefer,
         Kind::Words(&["require", "prefer", "off"]);

@@ -307,7 +307,7 @@ mod config {
             );
         }
         let web = run(&["config", "check", "--web", pipe]);
-        assert!(stderr(&web).contains("pipe without a writer"), "{}", stderr(&web));
+        assert!(stderr(&web).contains("pipe whose writer sends nothing"), "{}", stderr(&web));
     }
 
     #[test]
@@ -628,6 +628,10 @@ mod serve {
         let mut server = Server::start(&["--log-format", "json"]);
         let connect = || TcpStream::connect(&server.address).expect("connects");
         let mut crowd: Vec<TcpStream> = (0..257).map(|_| connect()).collect();
+        let limit = Some(Duration::from_secs(60));
+        for socket in [&crowd[0], &crowd[256]] {
+            socket.set_read_timeout(limit).expect("a timeout");
+        }
         assert_eq!(crowd[0].read(&mut [0; 1]).expect("the end"), 0, "the oldest is closed");
         let mut last = crowd.pop().expect("one");
         last.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").expect("it is open");

@@ -111,7 +111,7 @@ impl Core {
         let next = operation.next();
         // Immediate data that waited for these bytes may be sent again.
         if let Some(sequence) = self.operations.take_deferred_write_imm(row) {
-            return self.resend(MessageClass::Messages, sequence);
+            return self.resend(MessageClass::Caller, sequence);
         }
         match next {
             NextStep::Wait => {}

@@ -161,7 +161,7 @@ impl Core {
         if !self.operations.is_idle() {
             self.post_fragments();
         }
-        for class in [MessageClass::Messages, MessageClass::Internal] {
+        for class in [MessageClass::Caller, MessageClass::Internal] {
             if !self.messages.outgoing(class).is_empty() {
                 self.send_all(class);
             }

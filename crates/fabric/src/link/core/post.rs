@@ -104,7 +104,7 @@ impl Core {
     fn start_with_imm(&mut self, row: u32) -> bool {
         let Some(operation) = self.operations.get(row) else { return false };
         let total = operation.total();
-        let messages = self.messages.outgoing(MessageClass::Messages);
+        let messages = self.messages.outgoing(MessageClass::Caller);
         let nothing_before =
             self.operations.is_idle() && messages.is_empty() && messages.may_send();
         if !operation.has_imm() || total > self.config.max_fragment as u64 || !nothing_before {
@@ -116,7 +116,7 @@ impl Core {
             return false;
         };
         let Some(lane) = self.rails.lane(rail) else { return false };
-        if !lane.is_ordered() || !lane.messages().has_capacity(MessageClass::Messages) {
+        if !lane.is_ordered() || !lane.messages().has_capacity(MessageClass::Caller) {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(row) {
@@ -124,7 +124,7 @@ impl Core {
         }
         self.post_fragment(rail, Fragment { operation: row, offset: 0, length: total }, window);
         self.queue_write_imm(row);
-        self.send_next(MessageClass::Messages, Some(rail));
+        self.send_next(MessageClass::Caller, Some(rail));
         true
     }
 

@@ -32,7 +32,7 @@ impl Core {
     pub(super) fn peer_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
         let Some(lane) = self.rails.lane_mut(rail) else { return true };
         lane.messages_mut().peer_freed(freed)
-            && self.messages.outgoing_mut(MessageClass::Messages).taken(taken)
+            && self.messages.outgoing_mut(MessageClass::Caller).taken(taken)
     }
 
     fn accept_message(&mut self, rail: u8, slot: u32, header: &Header, payload: Payload) {
@@ -73,7 +73,7 @@ impl Core {
                 let matched = self.messages.inbox_mut().take_immediately(body, location.length());
                 if let Some((receive, done)) = matched {
                     self.copy(&location, receive.work.local(), 0);
-                    self.release(location, MessageClass::Messages);
+                    self.release(location, MessageClass::Caller);
                     return self.completions.finish(receive, Ok(done));
                 }
                 self.messages.inbox_mut().push(InboxMessage { body, location });
@@ -122,7 +122,7 @@ impl Core {
         loop {
             let step = match self.messages.inbox_mut().step() {
                 InboxStep::Skip(message) => {
-                    self.release(message.location, MessageClass::Messages);
+                    self.release(message.location, MessageClass::Caller);
                     continue;
                 }
                 InboxStep::Fill { from } => {
@@ -132,7 +132,7 @@ impl Core {
                     match self.messages.inbox_mut().filled(copied.unwrap_or(0)) {
                         InboxStep::Nothing => {
                             if let Some(message) = self.messages.inbox_mut().pop_message() {
-                                self.release(message.location, MessageClass::Messages);
+                                self.release(message.location, MessageClass::Caller);
                             }
                             continue;
                         }
@@ -145,7 +145,7 @@ impl Core {
                 InboxStep::Nothing | InboxStep::Fill { .. } | InboxStep::Skip(_) => return,
                 InboxStep::Complete(receive, outcome, message) => {
                     if let Some(message) = message {
-                        self.release(message.location, MessageClass::Messages);
+                        self.release(message.location, MessageClass::Caller);
                     }
                     self.completions.finish(receive, outcome);
                 }

@@ -37,7 +37,7 @@ pub(in crate::link) enum UnnumberedMessage {
 impl UnnumberedMessage {
     pub(super) fn class(self) -> MessageClass {
         match self {
-            UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => MessageClass::Messages,
+            UnnumberedMessage::Send(_) | UnnumberedMessage::WriteImm(_) => MessageClass::Caller,
             UnnumberedMessage::Atomic(_) | UnnumberedMessage::OldValue { .. } => {
                 MessageClass::Internal
             }

@@ -44,14 +44,14 @@ pub(in crate::link) enum AtomicOp {
 /// of the link (atomic operations, their answers, credits).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum MessageClass {
-    Messages = 0,
+    Caller = 0,
     Internal = 1,
 }
 
 impl Body {
     pub(in crate::link) fn class(&self) -> MessageClass {
         match self {
-            Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => MessageClass::Messages,
+            Body::Fragment { .. } | Body::WriteImm { .. } | Body::Void => MessageClass::Caller,
             Body::Atomic { .. } | Body::OldValue { .. } | Body::Credit => MessageClass::Internal,
         }
     }

@@ -24,7 +24,7 @@ pub(crate) struct BatchAnswers {
     pub(super) holds: Vec<ValueHold>,
     pub(super) in_place: InPlace,
     /// The sequence to set when all writes are complete, instead of immediate data with each write.
-    completion_flag: Option<u64>,
+    slot_sequence: Option<u64>,
     /// The number of missing answers.
     pub(super) missing: usize,
 }
@@ -71,7 +71,7 @@ impl BatchAnswers {
             holds: Vec::new(),
             in_place: InPlace::default(),
             limits: BatchLimits::default(),
-            completion_flag: None,
+            slot_sequence: None,
             missing: 0,
         }
     }
@@ -80,10 +80,10 @@ impl BatchAnswers {
     pub(super) fn begin(
         &mut self,
         head: BatchHead,
-        completion_flag: Option<u64>,
+        slot_sequence: Option<u64>,
         reads_in_place: bool,
     ) {
-        (self.head, self.completion_flag) = (head, completion_flag);
+        (self.head, self.slot_sequence) = (head, slot_sequence);
         self.limits = BatchLimits::new(&head);
         self.answers.clear();
         self.copied.clear();
@@ -99,7 +99,7 @@ impl BatchAnswers {
     #[inline]
     pub(super) fn completion_flag(&self) -> Option<CompletionFlag> {
         let at = self.head.at.wrapping_sub(SlotBlock::FLAG as u64);
-        self.completion_flag.map(|sequence| CompletionFlag { at, sequence })
+        self.slot_sequence.map(|sequence| CompletionFlag { at, sequence })
     }
 
     /// Whether it has only answers and copied bytes.

@@ -19,13 +19,13 @@ impl Connection {
         &mut self,
         message: &[u8],
         batch: Batch<'_>,
-        completion_flag: Option<u64>,
+        slot_sequence: Option<u64>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
         if context.engine.is_durable() {
-            self.preload(message, batch, completion_flag, context)
+            self.preload(message, batch, slot_sequence, context)
         } else {
-            self.serve(batch, completion_flag, None, context)
+            self.serve(batch, slot_sequence, None, context)
         }
     }
 
@@ -34,16 +34,16 @@ impl Connection {
         &mut self,
         message: &[u8],
         batch: Batch<'_>,
-        completion_flag: Option<u64>,
+        slot_sequence: Option<u64>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
         let Some(client) = self.peer.client() else { return Ok(()) };
         let (preloaded, cold) = Preloaded::gather(&context.engine, client, batch.clone())?;
         if cold.is_empty() {
-            return self.serve(batch, completion_flag, Some(preloaded), context);
+            return self.serve(batch, slot_sequence, Some(preloaded), context);
         }
         let Some(persistence) = context.engine.persistence() else { return Ok(()) };
-        let loading = LoadingBatch::new(message, completion_flag, preloaded);
+        let loading = LoadingBatch::new(message, slot_sequence, preloaded);
         let notifier = || context.notifier(self.row);
         context.disk_requests += self.pending.disk.load(loading, cold, persistence, notifier)?;
         Ok(())
@@ -53,7 +53,7 @@ impl Connection {
     fn serve(
         &mut self,
         batch: Batch<'_>,
-        completion_flag: Option<u64>,
+        slot_sequence: Option<u64>,
         mut preloaded: Option<Preloaded>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
@@ -63,16 +63,16 @@ impl Connection {
         let Some(client) = self.peer.client() else { return Ok(()) };
         self.check_head(client, &batch.head)?;
         if context.draining && !is_continuation(&batch, &client.session) {
-            self.refuse(batch.head, completion_flag, context);
+            self.refuse(batch.head, slot_sequence, context);
             return Ok(());
         }
         let in_place = batch.head.in_place
-            && completion_flag.is_some()
+            && slot_sequence.is_some()
             && client.may_read_pool()
             && self.may_read_in_place(context);
         let Some(client) = self.peer.client_mut() else { return Ok(()) };
         let mut batch_answers = context.batch_answers();
-        batch_answers.begin(batch.head, completion_flag, in_place);
+        batch_answers.begin(batch.head, slot_sequence, in_place);
         let (mut pending, now) = (PendingWork::default(), context.engine.now());
         let mut serving = Serving {
             client,
@@ -107,14 +107,9 @@ impl Connection {
     }
 
     /// Refuses a batch, because the store is shutting down: none of its requests was or will be executed.
-    fn refuse(
-        &mut self,
-        head: BatchHead,
-        completion_flag: Option<u64>,
-        context: &mut WorkerContext,
-    ) {
+    fn refuse(&mut self, head: BatchHead, slot_sequence: Option<u64>, context: &mut WorkerContext) {
         let mut batch_answers = context.batch_answers();
-        batch_answers.begin(head, completion_flag, false);
+        batch_answers.begin(head, slot_sequence, false);
         batch_answers.answers.resize(head.count.into(), Answer::new(Status::Closing));
         crate::engine::add(&context.engine.counts.refused, 1);
         self.reply(batch_answers, context);
@@ -187,10 +182,10 @@ impl Connection {
 
     /// Serves a batch after all of its loads.
     fn serve_loaded(&mut self, loaded: LoadingBatch, context: &mut WorkerContext) {
-        let LoadingBatch { message, completion_flag, preloaded, .. } = loaded;
+        let LoadingBatch { message, slot_sequence, preloaded, .. } = loaded;
         // It was parsed as a batch before.
         if let Ok(Message::Batch(batch)) = Message::parse(&message) {
-            let served = self.serve(batch, completion_flag, Some(preloaded), context);
+            let served = self.serve(batch, slot_sequence, Some(preloaded), context);
             self.close_on_error(served, context);
         }
     }

@@ -35,7 +35,7 @@ pub(crate) enum Notification {
 /// A batch that waits for loads.
 pub(super) struct LoadingBatch {
     pub(super) message: Vec<u8>,
-    pub(super) completion_flag: Option<u64>,
+    pub(super) slot_sequence: Option<u64>,
     pub(super) preloaded: Preloaded,
     missing: usize,
 }
@@ -120,8 +120,8 @@ impl DiskRequests {
 }
 
 impl LoadingBatch {
-    pub(super) fn new(message: &[u8], completion_flag: Option<u64>, preloaded: Preloaded) -> Self {
-        LoadingBatch { message: message.to_vec(), completion_flag, preloaded, missing: 0 }
+    pub(super) fn new(message: &[u8], slot_sequence: Option<u64>, preloaded: Preloaded) -> Self {
+        LoadingBatch { message: message.to_vec(), slot_sequence, preloaded, missing: 0 }
     }
 }
 

@@ -71,7 +71,7 @@ fn get_all(client: &mut Client, keys: &[Key]) -> Result<Vec<Found>, Failure> {
             let found = found.map(|value| value.map(|it| (it.to_vec(), it.metadata().version)));
             Ok(found.collect())
         }
-        Err(error) if matches!(error.kind(), ErrorKind::Busy | ErrorKind::TooLong) => {
+        Err(error) if matches!(error.kind(), ErrorKind::ClientLimit | ErrorKind::TooLong) => {
             keys.iter().map(|key| get_one(client, key)).collect()
         }
         Err(error) => Err(error.into()),

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::str::FromStr;
 
-use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, geteuid};
+use rustix::process::{DumpableBehavior, Gid, Resource, Rlimit, Uid, getegid, geteuid};
 use rustix::process::{set_dumpable_behavior, setrlimit};
 use rustix::thread::{
     capabilities, set_no_new_privs, set_thread_groups, set_thread_res_gid, set_thread_res_uid,
@@ -85,7 +85,7 @@ pub(super) fn become_user(arg: &UserArg) -> Result<(), Failure> {
         )));
     }
     if geteuid() == user.uid {
-        return Ok(());
+        return check_current(&user);
     }
     if !geteuid().is_root() {
         return Err(Failure::failed(format!(
@@ -96,6 +96,23 @@ pub(super) fn become_user(arg: &UserArg) -> Result<(), Failure> {
     let unlimited = Rlimit { current: None, maximum: None };
     let _ = setrlimit(Resource::Memlock, unlimited);
     change(&user).map_err(|error| Failure::failed(format!("become user {name}: {error}")))
+}
+
+/// The process is of this user already: whoever started it has chosen the rest.
+fn check_current(user: &User) -> Result<(), Failure> {
+    let differs = |what: &str| {
+        Err(Failure::failed(format!(
+            "--user {}: it was started as this user, but with {what}: start it without, or as root",
+            user.name
+        )))
+    };
+    if getegid() != user.gid {
+        return differs(&format!("group {}", getegid()));
+    }
+    match capabilities(None).is_ok_and(|sets| sets.permitted.is_empty()) {
+        true => Ok(()),
+        false => differs("capabilities"),
+    }
 }
 
 /// The groups first: the user may not change them.
