@@ -436,9 +436,9 @@ impl Writes {
         growth > 0 && table.is_over(growth)
     }
 
-    /// Frees the memory of what was removed.
+    /// Frees the memory of what was removed. A new map: the old one would keep the places of removed writes.
     fn rebuild(&mut self) {
-        self.known.shrink_to_fit();
+        self.known = std::mem::take(&mut self.known).into_iter().collect();
         self.allocated = self.known.capacity();
     }
 

@@ -39,13 +39,14 @@ impl Series {
     pub(in super::super) fn remote(self, job: &Job, arguments: &mut Arguments) {
         let ssh = job.ssh.join(" ");
         let with_job_id = |daemon: &str| format!("env WIRELANE_JOB={} {daemon}", job.id);
-        let (set, start, agent, tree, daemon) = match self {
+        let (set, start, agent, tree, daemon, attached) = match self {
             Series::Four => (
                 "--mca",
                 ["plm", "rsh"],
                 "plm_rsh_agent",
                 "plm_rsh_no_tree_spawn",
                 ["orte_launch_agent", &with_job_id("orted")],
+                "orte_leave_session_attached",
             ),
             Series::Five => (
                 "--prtemca",
@@ -53,6 +54,7 @@ impl Series {
                 "plm_ssh_agent",
                 "plm_ssh_no_tree_spawn",
                 ["prte_launch_agent", &with_job_id("prted")],
+                "prte_leave_session_attached",
             ),
         };
         match self {
@@ -75,6 +77,12 @@ impl Series {
             &[set, daemon[0], daemon[1]],
             "marks the processes, so that leftover ones can be found and killed",
         );
+        if !job.ssh.first().is_some_and(|program| program.ends_with("ssh")) {
+            arguments.add(
+                &[set, attached, "1"],
+                "the daemons on the hosts stay in the foreground: srun ends what continues in the background",
+            );
+        }
     }
 }
 
