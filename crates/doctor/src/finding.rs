@@ -169,9 +169,9 @@ impl Severity {
 pub fn one_line(text: &str) -> String {
     let joined = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let is_shown = |letter: &char| !letter.is_control() && !changes_direction(*letter);
-    let mut letters = joined.chars().filter(is_shown);
-    let mut line: String = letters.by_ref().take(MAX_LINE_CHARS).collect();
-    if letters.next().is_some() {
+    let mut shown = joined.chars().filter(is_shown);
+    let mut line: String = shown.by_ref().take(MAX_LINE_CHARS).collect();
+    if shown.next().is_some() {
         line.push('…');
     }
     line
