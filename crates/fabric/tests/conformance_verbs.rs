@@ -22,7 +22,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::link::{Settings, Transport};
-use fabric::verbs::{Config, DeviceRequest, Domain, LIBRARY, QpType, choose, list_devices};
+use fabric::verbs::{
+    Config, DeviceRequest, Domain, LIBRARY, QpType, SharedQueue, choose, list_devices,
+};
 use pair::Pair;
 
 mod verbs_rc {
@@ -31,7 +33,7 @@ mod verbs_rc {
 
 mod verbs_rc_shared_receives_by_events {
     reliable_lane!(crate::verbs(fabric::verbs::Config {
-        use_srq: true,
+        shared_queue: Some(crate::SHARED_QUEUE),
         use_event_channel: true,
         ..Default::default()
     }));
@@ -52,6 +54,10 @@ mod verbs_ud {
         ..Default::default()
     }));
 }
+
+/// As long as the longest message of the cases.
+const SHARED_QUEUE: SharedQueue =
+    SharedQueue { memory: 16 << 20, max_message: 1 << 20, max_early: 16 };
 
 fn link() -> Pair {
     let settings = ["rxe0", "rxe1"].map(|device| Settings {
@@ -101,7 +107,7 @@ fn verbs(config: Config) -> Pair {
         Arc::new(Domain::open_with(library, &choice, config.clone()).expect("opened"))
     };
     let mut pair = Pair::connect(end("rxe0"), end("rxe1"));
-    pair.receives_end_with_lane = !config.use_srq;
+    pair.keeps_messages = config.shared_queue.is_some();
     // Emulated devices transfer some tens of megabytes per second, or fewer on a busy machine.
     pair.largest = 8 << 20;
     let caps = pair.a.lane.caps();

@@ -58,7 +58,10 @@ impl Route<'_> {
         attr.dest_qp_num = self.peer.qpn;
         attr.rq_psn = self.peer.psn;
         attr.max_dest_rd_atomic = self.ours.rd_atomic;
-        attr.min_rnr_timer = RNR_TIMER;
+        attr.min_rnr_timer = match self.ours.max_receive {
+            Some(_) => SHARED_RNR_TIMER,
+            None => RNR_TIMER,
+        };
         let mask = IBV_QP_STATE
             | IBV_QP_AV
             | IBV_QP_PATH_MTU
@@ -79,7 +82,7 @@ impl Route<'_> {
         }
         attr.timeout = self.config.timeout;
         attr.retry_cnt = self.config.retry_count;
-        attr.rnr_retry = RNR_RETRY;
+        attr.rnr_retry = if self.peer.max_receive.is_some() { RNR_FOREVER } else { RNR_RETRY };
         attr.max_rd_atomic = self.max_initiated.min(self.peer.rd_atomic);
         let mask = IBV_QP_STATE
             | IBV_QP_TIMEOUT
@@ -161,6 +164,9 @@ pub(super) fn mtu_bytes(code: u8) -> u32 {
 /// field: 28 is 163.84 ms; a retry count of 7 means forever.)
 const RNR_TIMER: u8 = 28;
 const RNR_RETRY: u8 = 6;
+/// A shared queue may be empty for a moment, whatever this peer does: the device retries after 0.64 ms, until it is not.
+const SHARED_RNR_TIMER: u8 = 12;
+const RNR_FOREVER: u8 = 7;
 const HOP_LIMIT: u8 = 64;
 
 #[cfg(test)]

@@ -14,18 +14,15 @@ pub struct Config {
     /// The maximum number of work requests in flight. Each uses memory of the device or the host; too few
     /// leave a fast link idle.
     pub max_send_wr: u32,
-    /// The maximum number of posted receives; with `use_srq` for all lanes of the fabric together. With too few,
-    /// the peer waits and finally fails with "not ready".
+    /// The maximum number of posted receives. With too few, the peer waits and finally fails with "not ready".
     pub max_recv_wr: u32,
     /// The maximum number of scatter/gather elements of one work request. Writes and reads with
     /// more are split.
     pub max_sge: u32,
     /// The type of queue pair. Both ends must have the same.
     pub qp_type: QpType,
-    /// Receives posted on any lane of the fabric go to one shared queue, and complete on the lane on which a
-    /// message arrives. Saves memory with many peers. They remain posted when a lane ends, until they complete
-    /// with later messages or the fabric is closed.
-    pub use_srq: bool,
+    /// Messages of all peers arrive in one shared receive queue, instead of one for each lane.
+    pub shared_queue: Option<SharedQueue>,
     /// Whether waiting uses completion events immediately, without polling for a short time first: less
     /// CPU, more latency. See [`Caps::spins`](crate::Caps::spins).
     pub use_event_channel: bool,
@@ -53,6 +50,25 @@ pub struct Config {
     pub max_message: Option<u32>,
 }
 
+/// A receive queue that all lanes of a fabric share, with memory of its own: a lane copies its messages from there to its
+/// receives. Saves memory with many peers, and costs a copy of each message. If messages arrive faster than they are copied,
+/// peers wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SharedQueue {
+    /// The size of its memory in bytes.
+    pub memory: usize,
+    /// The longest message that can be received; peers refuse to send longer ones.
+    pub max_message: u32,
+    /// The maximum number of messages that a lane keeps while no receive is posted. With more the lane ends.
+    pub max_early: u32,
+}
+
+impl Default for SharedQueue {
+    fn default() -> Self {
+        SharedQueue { memory: 4 << 20, max_message: 4096, max_early: 128 }
+    }
+}
+
 /// The types of queue pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum QpType {
@@ -72,7 +88,7 @@ impl Default for Config {
             max_recv_wr: 1024,
             max_sge: 16,
             qp_type: QpType::Rc,
-            use_srq: false,
+            shared_queue: None,
             use_event_channel: false,
             traffic_class: 0,
             service_level: 0,
@@ -99,6 +115,13 @@ impl Config {
         within("service_level", self.service_level.into(), 0, 15)?;
         within("timeout", self.timeout.into(), 1, 31)?;
         within("retry_count", self.retry_count.into(), 0, 6)?;
+        if let Some(queue) = &self.shared_queue {
+            within("max_message of the shared queue", queue.max_message, 256, 1 << 30)?;
+            within("max_early of the shared queue", queue.max_early, 1, 1 << 16)?;
+            if queue.memory < queue.max_message as usize {
+                return Err("the shared queue has no space for one message".to_owned());
+            }
+        }
         within("max_message", self.max_message.unwrap_or(1), 1, u32::MAX)
     }
 }
@@ -115,6 +138,9 @@ pub(super) struct Sizes {
     pub(super) inline: u32,
     /// The maximum number of slices of the caller's memory, for a send or a receive.
     pub(super) max_slices: u32,
+    /// The number and size of the shared queue's slots; 0 without one.
+    pub(super) shared_slots: u32,
+    pub(super) slot_bytes: u32,
 }
 
 impl Sizes {
@@ -122,15 +148,24 @@ impl Sizes {
         let at_most = |requested: u32, limit: i32| requested.min(limit.max(1).unsigned_abs());
         // There is an entry for every outstanding completion, so that the queue cannot overflow.
         let entries = limits.max_cqe.max(2).unsigned_abs();
-        let (max_wr, max_sge) = match config.use_srq {
-            true => (limits.max_srq_wr, limits.max_srq_sge),
-            false => (limits.max_qp_wr, limits.max_sge),
-        };
-        let recv_wr = at_most(config.max_recv_wr, max_wr).min(entries / 2);
-        let send_wr = at_most(config.max_send_wr, limits.max_qp_wr).min(entries - recv_wr);
         let header = u32::from(config.qp_type == QpType::Ud);
         let send_sge = at_most(config.max_sge, limits.max_sge);
-        let recv_sge = at_most(config.max_sge.saturating_add(header), max_sge);
+        let (recv_wr, recv_sge, shared_slots, slot_bytes) = match &config.shared_queue {
+            // The device sees the slots alone; receives are matched with messages by the lane.
+            Some(queue) => {
+                let slot_bytes = queue.max_message.next_multiple_of(64);
+                let slots = u32::try_from(queue.memory / slot_bytes as usize).unwrap_or(u32::MAX);
+                let slots = at_most(slots.max(1), limits.max_srq_wr).min(entries / 2);
+                (config.max_recv_wr, send_sge.saturating_add(header), slots, slot_bytes)
+            }
+            None => {
+                let recv_wr = at_most(config.max_recv_wr, limits.max_qp_wr).min(entries / 2);
+                (recv_wr, at_most(config.max_sge.saturating_add(header), limits.max_sge), 0, 0)
+            }
+        };
+        // Each slot may complete on any lane.
+        let receives = if shared_slots > 0 { shared_slots } else { recv_wr };
+        let send_wr = at_most(config.max_send_wr, limits.max_qp_wr).min(entries - receives);
         // Some devices do not report a limit for reads.
         let max_read = if limits.max_sge_rd > 0 { limits.max_sge_rd } else { limits.max_sge };
         Sizes {
@@ -141,7 +176,15 @@ impl Sizes {
             read_sge: at_most(send_sge, max_read),
             inline: config.max_inline_data,
             max_slices: send_sge.min(recv_sge.saturating_sub(header)),
+            shared_slots,
+            slot_bytes,
         }
+    }
+
+    /// The number of completions that may be outstanding on a lane.
+    pub(super) fn completions(&self) -> u32 {
+        let receives = if self.shared_slots > 0 { self.shared_slots } else { self.recv_wr };
+        self.send_wr + receives
     }
 }
 
@@ -182,10 +225,19 @@ mod tests {
     }
 
     #[test]
-    fn a_shared_queue_has_separate_limits() {
-        let config = Config { use_srq: true, max_sge: 30, ..Config::default() };
-        let sizes = Sizes::new(&config, &Limits { max_srq_wr: 100, ..limits() });
-        assert_eq!((sizes.recv_wr, sizes.recv_sge, sizes.send_sge), (100, 27, 30));
+    fn the_slots_of_a_shared_queue_fit_its_memory_and_the_device() {
+        let queue = SharedQueue { memory: 1 << 20, max_message: 4090, max_early: 1 };
+        let config = Config { shared_queue: Some(queue), max_sge: 30, ..Config::default() };
+        let sizes = Sizes::new(&config, &limits());
+        assert_eq!((sizes.shared_slots, sizes.slot_bytes), (256, 4096));
+        assert_eq!((sizes.completions(), sizes.recv_wr, sizes.max_slices), (1024 + 256, 1024, 30));
+        let sizes = Sizes::new(&config, &Limits { max_srq_wr: 100, max_cqe: 110, ..limits() });
+        assert_eq!((sizes.shared_slots, sizes.send_wr), (55, 55));
+        let refused = |queue: SharedQueue| {
+            Config { shared_queue: Some(queue), ..Config::default() }.check().unwrap_err()
+        };
+        assert!(refused(SharedQueue { memory: 4000, ..queue }).contains("no space"));
+        assert!(refused(SharedQueue { max_message: 1, ..queue }).contains("256 to"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rdma_sys::consts::{IBV_PORT_ACTIVE, IBV_WC_WITH_IMM};
+use rdma_sys::consts::{IBV_PORT_ACTIVE, IBV_WC_RECV_RDMA_WITH_IMM, IBV_WC_WITH_IMM};
 use rdma_sys::work::ibv_wc;
 
 use super::cq::Cq;
@@ -16,15 +16,16 @@ use super::op_check::OpCheck;
 use super::open_port::OpenPort;
 use super::outcome::{receive_result, send_result};
 use super::qp::Qp;
-use super::receives::{Receives, receive_number};
+use super::receives::{Arrival, OwnReceives, Receives, receive_number};
 use super::request::RequestLimits;
 use super::sends::Sends;
+use super::shared_receives::LaneReceives;
 use super::wait_fd::WaitFd;
 use super::zero::zeroed;
 use crate::completion_sink::CompletionSink;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
-use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::op::{Completion, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -65,16 +66,16 @@ impl VerbsLane {
         cq: Arc<Cq>,
         qp: Qp,
         datagram: Option<Datagram>,
-        max_message: u32,
+        (max_request, max_send): (u32, u32),
         atomics: bool,
     ) -> Result<Self, Error> {
         let sizes = &open_port.sizes;
-        let caps = caps(&open_port, &qp, datagram.as_ref(), max_message);
+        let caps = caps(&open_port, &qp, datagram.as_ref(), max_send);
         let domain = open_port.pd.number();
         let limits = RequestLimits {
             domain,
             depth: sizes.send_wr,
-            max_message: u32::try_from(caps.max_message).unwrap_or(u32::MAX),
+            max_message: max_request,
             send_sge: sizes.send_sge,
             read_sge: sizes.read_sge,
             inline: qp.inline(),
@@ -90,12 +91,7 @@ impl VerbsLane {
             caps,
             stats: Arc::default(),
             sends: Sends::new(limits),
-            receives: Receives::new(
-                domain,
-                sizes.recv_wr,
-                open_port.shared.clone(),
-                open_port.grh_buffer.clone(),
-            ),
+            receives: receives(&open_port),
             datagram,
             qp: Some(qp),
             cq,
@@ -144,7 +140,11 @@ impl VerbsLane {
             return None;
         }
         if matches!(op.work, Work::Receive { .. }) {
-            return self.receives.start(op);
+            let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+            return self.receives.start(op, &mut sink).unwrap_or_else(|failure| {
+                self.end(failure);
+                None
+            });
         }
         if !self.sends.has_space() {
             return Some(op);
@@ -202,7 +202,7 @@ impl VerbsLane {
             result = Err(self.cause_of_flush());
         }
         match number {
-            Some(number) => self.receive(number, wc, result, done),
+            Some(number) => result = result.and(self.receive(number, wc, result, done)),
             None => {
                 let mut sink = CompletionSink { stats: &self.stats, done };
                 self.sends.complete(wc.wr_id, result, &mut sink);
@@ -213,6 +213,7 @@ impl VerbsLane {
         }
     }
 
+    /// On an error the lane must end.
     #[inline]
     fn receive(
         &mut self,
@@ -220,19 +221,20 @@ impl VerbsLane {
         wc: &ibv_wc,
         result: Result<(), Failure>,
         done: &mut Vec<Completion>,
-    ) {
+    ) -> Result<(), Failure> {
         let mut length = wc.byte_len as usize;
         if let Some(datagram) = &self.datagram {
             if result.is_ok() && !datagram.is_from_peer(wc) {
                 self.open_port.events.count_unknown_peer();
-                return self.receives.repost(number);
+                self.receives.repost(number);
+                return Ok(());
             }
             length = length.saturating_sub(GRH_BYTES as usize);
         }
-        let Some(op) = self.receives.take(number) else { return };
         let imm = (wc.wc_flags & IBV_WC_WITH_IMM != 0).then(|| u32::from_be(wc.imm_data));
-        let outcome = result.map(|()| Done::Received { length, imm });
-        CompletionSink { stats: &self.stats, done }.add(op, outcome);
+        let is_write = wc.opcode == IBV_WC_RECV_RDMA_WITH_IMM;
+        let arrival = result.map(|()| Arrival { length, imm, is_write });
+        self.receives.complete(number, arrival, &mut CompletionSink { stats: &self.stats, done })
     }
 
     /// The queue pair failed by itself, and the first error completion is a flush: the failed request is
@@ -257,7 +259,9 @@ impl VerbsLane {
         // A queue pair that cannot be moved to the error state does not flush: it is destroyed at the next poll.
         let overdue = now.checked_sub(2 * FLUSH_TIMEOUT).filter(|_| matches!(failed, Some(Err(_))));
         self.ended_at = Some(overdue.unwrap_or(now));
-        self.sends.stop(&mut CompletionSink { stats: &self.stats, done: &mut self.ready });
+        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+        self.sends.stop(&mut sink);
+        self.receives.end(&mut sink);
     }
 
     /// Whether the device may still return completions. A failed queue pair on a shared queue reports by an event
@@ -349,6 +353,8 @@ impl Lane for VerbsLane {
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let before = done.len();
+        // First: messages that came early are older than those that the device reports now.
+        done.append(&mut self.ready);
         let processed = self.process_completions(done);
         self.empty_polls = if processed > 0 { 0 } else { self.empty_polls + 1 };
         if self.empty_polls == EMPTY_POLLS_PER_EVENT_READ
@@ -422,14 +428,30 @@ impl Drop for VerbsLane {
     }
 }
 
-fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_message: u32) -> Caps {
+fn receives(open_port: &OpenPort) -> Receives {
+    let depth = open_port.sizes.recv_wr;
+    match (&open_port.shared, open_port.config.shared_queue) {
+        (Some(shared), Some(queue)) => Receives::Shared(LaneReceives::new(
+            shared.clone(),
+            depth as usize,
+            queue.max_early as usize,
+        )),
+        _ => Receives::Own(OwnReceives::new(
+            open_port.pd.number(),
+            depth,
+            open_port.grh_buffer.clone(),
+        )),
+    }
+}
+
+fn caps(open_port: &OpenPort, qp: &Qp, datagram: Option<&Datagram>, max_send: u32) -> Caps {
     Caps {
         transport: "verbs",
         datagram: datagram.is_some(),
         // A reliable connection executes requests in order. Relaxed ordering (`mr.rs`) may reorder the bytes of
         // writes, but a completion never precedes them.
         ordered: datagram.is_none(),
-        max_message: datagram.map_or(max_message as usize, Datagram::max_message),
+        max_message: datagram.map_or(usize::MAX, Datagram::max_message).min(max_send as usize),
         max_slices: open_port.sizes.max_slices as usize,
         depth: open_port.sizes.send_wr as usize,
         receives: open_port.sizes.recv_wr as usize,

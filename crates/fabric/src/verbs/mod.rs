@@ -37,6 +37,7 @@ mod query_threads;
 mod receives;
 mod request;
 mod sends;
+mod shared_receives;
 mod srq;
 mod unconnected_lane;
 mod usable_port;
@@ -44,7 +45,7 @@ mod wait_fd;
 mod zero;
 
 pub use choose::{Choice, DeviceRequest, Refusal, candidates, choose};
-pub use config::{Config, QpType};
+pub use config::{Config, QpType, SharedQueue};
 pub use device::{Device, DeviceFacts, Extended, Guid, Limits, QueryError};
 pub use domain::Domain;
 pub use events::EventCounts;

@@ -24,14 +24,17 @@ pub(super) struct Offer {
     pub(super) psn: u32,
     /// Datagrams without it are dropped.
     pub(super) qkey: u32,
+    /// The longest message of a request.
     pub(super) max_message: u32,
+    /// The longest message of a send, if it receives from a shared queue.
+    pub(super) max_receive: Option<u32>,
     /// All zero if the port has none.
     pub(super) gid: Gid,
 }
 
 impl Offer {
-    pub(super) const ENCODED: usize = 40;
-    const VERSION: u8 = 1;
+    pub(super) const ENCODED: usize = 44;
+    const VERSION: u8 = 2;
 
     pub(super) fn to_bytes(self) -> Vec<u8> {
         let kinds = [Self::VERSION, self.qp_type as u8, self.link_layer as u8];
@@ -39,7 +42,8 @@ impl Offer {
         bytes.extend(kinds);
         bytes.extend([self.mtu, self.rd_atomic, u8::from(self.atomics)]);
         bytes.extend(self.lid.to_le_bytes());
-        for number in [self.qpn, self.psn, self.qkey, self.max_message] {
+        let max_receive = self.max_receive.unwrap_or(0);
+        for number in [self.qpn, self.psn, self.qkey, self.max_message, max_receive] {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(self.gid.0);
@@ -77,14 +81,16 @@ impl Offer {
             psn: number(12),
             qkey: number(16),
             max_message: number(20),
-            gid: Gid(bytes[24..40].try_into().expect("sixteen bytes")),
+            max_receive: Some(number(24)).filter(|limit| *limit > 0),
+            gid: Gid(bytes[28..44].try_into().expect("sixteen bytes")),
         };
         // No device limits messages to less than the smallest MTU.
         let in_range = bytes[5] <= 1
             && (1..=5).contains(&offer.mtu)
             && offer.qpn < 1 << 24
             && offer.psn < 1 << 24
-            && offer.max_message >= 256;
+            && offer.max_message >= 256
+            && offer.max_receive.is_none_or(|limit| limit >= 256);
         in_range.then_some(offer).ok_or_else(|| "a field is out of range".to_owned())
     }
 }
@@ -119,6 +125,7 @@ pub(super) mod tests {
             psn: 0xff_ffff,
             qkey: 0,
             max_message: 1 << 31,
+            max_receive: None,
             gid: Gid([9; 16]),
         }
     }
@@ -127,7 +134,8 @@ pub(super) mod tests {
     fn offers_decode_to_what_was_encoded() {
         let datagram =
             Offer { qp_type: QpType::Ud, link_layer: LinkLayer::InfiniBand, qkey: 3, ..example() };
-        for offer in [example(), datagram] {
+        let shared = Offer { max_receive: Some(4096), ..example() };
+        for offer in [example(), datagram, shared] {
             assert_eq!(offer.to_bytes().len(), Offer::ENCODED);
             assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer));
         }
@@ -136,18 +144,20 @@ pub(super) mod tests {
     #[test]
     fn the_error_for_a_newer_format_has_its_number() {
         let mut bytes = example().to_bytes();
-        bytes[0] = 2;
+        bytes[0] = 3;
         let error = Offer::from_bytes(&bytes).unwrap_err();
-        assert!(error.to_string().contains("format 2 (this version supports 1)"), "{error}");
+        assert!(error.to_string().contains("format 3 (this version supports 2)"), "{error}");
     }
 
     #[test]
     fn fields_out_of_range_are_refused() {
         let good = example().to_bytes();
         Offer::from_bytes(&[]).expect_err("empty");
-        Offer::from_bytes(&good[..39]).expect_err("too short");
+        Offer::from_bytes(&good[..43]).expect_err("too short");
         Offer::from_bytes(&[&good[..], &[0]].concat()).expect_err("too long");
-        for (at, value) in [(1, 2), (1, 9), (2, 2), (3, 0), (3, 6), (5, 2), (11, 1), (15, 1)] {
+        for (at, value) in
+            [(1, 2), (1, 9), (2, 2), (3, 0), (3, 6), (5, 2), (11, 1), (15, 1), (24, 1)]
+        {
             let mut bad = good.clone();
             bad[at] = value;
             Offer::from_bytes(&bad).expect_err("invalid field");
@@ -172,7 +182,7 @@ pub(super) mod tests {
                 let at = random() as usize % bytes.len();
                 bytes[at] = random() as u8;
             }
-            bytes.truncate(if random() % 8 == 0 { random() as usize % 41 } else { 40 });
+            bytes.truncate(if random() % 8 == 0 { random() as usize % 45 } else { 44 });
             if let Ok(offer) = Offer::from_bytes(&bytes) {
                 assert_eq!(offer.to_bytes(), bytes);
                 accepted += 1;

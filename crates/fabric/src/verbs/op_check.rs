@@ -23,7 +23,7 @@ impl OpCheck<'_> {
     #[inline]
     pub(super) fn allows(&self, work: &Work) -> bool {
         let local = work.local();
-        local.iter().all(|slice| self.is_ours(slice))
+        self.may_use(work)
             && work.target().is_none_or(|target| self.is_importer_of(target))
             && self.datagram.is_none_or(|datagram| datagram.allows(work))
             && match work {
@@ -36,6 +36,13 @@ impl OpCheck<'_> {
                     self.atomics && old.len() == 8 && is_aligned(old, at)
                 }
             }
+    }
+
+    /// Whether the device may use the operation's memory. Messages from a shared queue are copied by the CPU.
+    #[inline]
+    fn may_use(&self, work: &Work) -> bool {
+        (self.open_port.shared.is_some() && matches!(work, Work::Receive { .. }))
+            || work.local().iter().all(|slice| self.is_ours(slice))
     }
 
     /// Whether the memory is registered with the lane's device.

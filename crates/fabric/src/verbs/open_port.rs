@@ -14,7 +14,7 @@ use super::domain::Pd;
 use super::events::Events;
 use super::mr;
 use super::port::{LinkLayer, Port};
-use super::receives::SharedReceives;
+use super::shared_receives::SharedReceives;
 use crate::attached_regions::AttachedRegions;
 use crate::error::{Error, ErrorKind};
 use crate::memory::{Memory, Pages};
@@ -52,11 +52,13 @@ impl OpenPort {
         })?;
         let limits = Limits::new(&device);
         let sizes = Sizes::new(&config, &limits);
-        let shared = config.use_srq.then(|| SharedReceives::new(pd.clone(), &sizes)).transpose();
-        let shared =
-            shared.map_err(|errno| failed(choice, "create a shared receive queue", errno))?;
-        let grh_buffer =
-            (config.qp_type == QpType::Ud).then(|| grh_buffer(&pd, choice)).transpose()?;
+        let grh_buffer = (config.qp_type == QpType::Ud)
+            .then(|| registered(&pd, choice, GRH_BUFFER_BYTES))
+            .transpose()?;
+        let shared = config
+            .shared_queue
+            .map(|_| shared_receives(&pd, choice, &sizes, grh_buffer.clone()))
+            .transpose()?;
         let events = Events::new(context).map_err(|errno| failed(choice, "read events", errno))?;
         Ok(OpenPort {
             attached: AttachedRegions::new(pd.number(), |keys, domain| keys.verbs.remove(domain)),
@@ -69,7 +71,7 @@ impl OpenPort {
             sizes,
             atomics: device.atomic_cap != IBV_ATOMIC_NONE,
             events,
-            shared: shared.map(Arc::new),
+            shared,
             grh_buffer,
             vectors: AtomicU32::new(0),
         })
@@ -130,10 +132,27 @@ fn check(
     u8::try_from(index).map_err(|_| (ErrorKind::Misuse, format!("GID index {index} is beyond 255")))
 }
 
-fn grh_buffer(pd: &Arc<Pd>, choice: &Choice) -> Result<Arc<Mr>, Error> {
-    let memory = Memory::allocate(4096, Pages::Plain)?;
+fn shared_receives(
+    pd: &Arc<Pd>,
+    choice: &Choice,
+    sizes: &Sizes,
+    grh_buffer: Option<Arc<Mr>>,
+) -> Result<Arc<SharedReceives>, Error> {
+    let bytes = sizes.shared_slots as usize * sizes.slot_bytes as usize;
+    let slots = registered(pd, choice, bytes)?;
+    let shared = SharedReceives::new(pd.clone(), sizes, slots, grh_buffer);
+    let failed = |errno| failed(choice, "create a shared receive queue", errno);
+    Ok(Arc::new(shared.map_err(failed)?))
+}
+
+/// Memory of our own, registered with the device.
+fn registered(pd: &Arc<Pd>, choice: &Choice, bytes: usize) -> Result<Arc<Mr>, Error> {
+    let memory = Memory::allocate(bytes, Pages::Plain)?;
     Ok(Arc::new(mr::register(&choice.device, pd.clone(), &memory, Rights::NONE)?))
 }
+
+/// A page: the smallest registration.
+const GRH_BUFFER_BYTES: usize = 4096;
 
 fn failed(choice: &Choice, what: &str, errno: Errno) -> Error {
     const EIO: i32 = 5;

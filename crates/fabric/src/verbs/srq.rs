@@ -26,7 +26,8 @@ unsafe impl Sync for Srq {}
 
 impl Srq {
     pub(super) fn new(pd: Arc<Pd>, sizes: &Sizes) -> Result<Self, Errno> {
-        let (max_wr, max_sge) = (sizes.recv_wr, sizes.recv_sge);
+        // One for the slot, one for the global header of a datagram.
+        let (max_wr, max_sge) = (sizes.shared_slots, 2);
         let mut attr = ibv_srq_init_attr {
             srq_context: null_mut(),
             attr: ibv_srq_attr { max_wr, max_sge, srq_limit: 0 },

@@ -34,8 +34,8 @@ pub(super) struct UnconnectedVerbsLane {
 impl UnconnectedVerbsLane {
     pub(super) fn new(open_port: Arc<OpenPort>) -> Result<Self, Error> {
         let sizes = &open_port.sizes;
-        let entries = sizes.send_wr + sizes.recv_wr;
-        let cq = Cq::new(open_port.pd.context().clone(), entries, open_port.next_vector());
+        let (context, vector) = (open_port.pd.context().clone(), open_port.next_vector());
+        let cq = Cq::new(context, sizes.completions(), vector);
         let cq = Arc::new(cq.map_err(|errno| open_port.error("create a completion queue", errno))?);
         let srq = open_port.shared.as_ref().map(|shared| shared.srq().clone());
         let qp = Qp::new(open_port.pd.clone(), cq.clone(), srq, open_port.config.qp_type, sizes);
@@ -100,10 +100,11 @@ impl UnconnectedLane for UnconnectedVerbsLane {
             }
             QpType::Rc | QpType::Dc => None,
         };
-        let max_message = self.ours.max_message.min(peer.max_message);
+        let max_request = self.ours.max_message.min(peer.max_message);
+        let max_send = peer.max_receive.map_or(max_request, |limit| limit.min(max_request));
         let UnconnectedVerbsLane { open_port, cq, qp, .. } = *self;
         let atomics = open_port.atomics && peer.atomics;
-        Ok(Box::new(VerbsLane::new(open_port, cq, qp, datagram, max_message, atomics)?))
+        Ok(Box::new(VerbsLane::new(open_port, cq, qp, datagram, (max_request, max_send), atomics)?))
     }
 }
 
@@ -126,6 +127,7 @@ fn offer(open_port: &OpenPort, qpn: u32) -> Result<Offer, Error> {
         // The highest bit is reserved for the kernel's keys.
         qkey: if open_port.config.qp_type == QpType::Ud { qkey & 0x7fff_ffff } else { 0 },
         max_message: open_port.max_message(),
+        max_receive: open_port.shared.as_ref().map(|shared| shared.slot_bytes()),
         gid: open_port.choice.gid.as_ref().map_or(Gid([0; 16]), |entry| entry.gid),
     })
 }

@@ -13,7 +13,7 @@ pub(crate) fn pair(settings: [Settings; 2]) -> Pair {
     let [a, b] = settings.map(|settings| Arc::new(LinkFabric::new(settings)));
     let mut pair = Pair::connect(a, b);
     assert_eq!(pair.a.lane.caps().transport, "link");
-    pair.is_link = true;
+    (pair.is_link, pair.keeps_messages) = (true, true);
     // Operations are split into parts of a MiB.
     pair.largest = 64 << 20;
     pair

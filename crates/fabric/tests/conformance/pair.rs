@@ -16,11 +16,11 @@ pub(crate) struct Pair {
     pub(crate) step: Box<dyn FnMut() + Send>,
     /// The current time.
     pub(crate) clock: Box<dyn Fn() -> Duration>,
-    /// Whether receives are returned when their lane ends; those of a shared queue stay for other lanes.
-    pub(crate) receives_end_with_lane: bool,
+    /// Whether messages wait at the peer until it posts receives: with a link, or a shared receive queue.
+    pub(crate) keeps_messages: bool,
     /// The longest operation to test.
     pub(crate) largest: usize,
-    /// Whether it is a link: a refusal does not end it, and messages wait at the peer.
+    /// Whether it is a link: a refusal does not end it.
     pub(crate) is_link: bool,
 }
 
@@ -41,7 +41,7 @@ impl Pair {
             b: End { fabric: b, lane: lanes.1, done: Vec::new() },
             step: Box::new(|| ()),
             clock: Box::new(move || started.elapsed()),
-            receives_end_with_lane: true,
+            keeps_messages: false,
             largest: 1 << 30,
             is_link: false,
         }

@@ -8,10 +8,10 @@ mod pair;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fabric::verbs::{Config, QpType, UsablePort};
+use fabric::verbs::{Config, QpType, SharedQueue, UsablePort};
 use fabric::{
-    Done, ErrorKind, Fabric, Failure, Memory, Op, OpKind, Pages, RemoteRegion, Rights, Side,
-    Slices, Work,
+    Completion, Done, ErrorKind, Fabric, Failure, Lane, Memory, Op, OpKind, Pages, Region,
+    RemoteRegion, Rights, Side, Slices, Work,
 };
 use pair::{LIMIT, Pair, SIZE, connect, import, open, region};
 
@@ -199,44 +199,105 @@ fn memory_and_windows_of_other_lanes_are_unsupported() {
     assert_eq!(pair.near.lane.import(&of_tcp).unwrap_err().kind(), ErrorKind::Misuse);
 }
 
+fn shared_queue(slots: usize) -> Config {
+    let queue = SharedQueue { memory: slots * 1024, max_message: 1024, max_early: 3 };
+    Config { shared_queue: Some(queue), max_recv_wr: 8, ..Config::default() }
+}
+
+/// Polls until the lane has this many completions.
+fn completions(lane: &mut dyn Lane, count: usize) -> Vec<Completion> {
+    let mut done = Vec::new();
+    let started = std::time::Instant::now();
+    while done.len() < count {
+        fabric::wait(lane, &mut done, LIMIT);
+        assert!(started.elapsed() < LIMIT, "{done:?}");
+    }
+    done
+}
+
 #[test]
 fn two_lanes_share_a_receive_queue() {
-    let config = Config { use_srq: true, max_recv_wr: 8, ..Config::default() };
-    let mut pair = Pair::new(config);
+    let mut pair = Pair::new(shared_queue(2));
     let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
     let Pair { near, far } = &mut pair;
-    let places = far.region.clone();
-    far.post((0..8).map(|op_id| Op::receive(op_id, places.slice(op_id as usize * 100..))));
-    let mut more = VecDeque::from([Op::receive(9, far.region.slice(..))]);
-    assert_eq!(second_far.post(&mut more), 0, "the queue is full for all lanes");
+    // The memory of receives need not be registered: messages are copied into it.
+    let memory = Memory::allocate(4096, Pages::Plain).unwrap();
+    let places = Region::shared(&memory, Rights::NONE);
+    far.post([Op::receive(1, places.slice(0..100))]);
+    second_far.post(&mut VecDeque::from([Op::receive(2, places.slice(100..200))]));
+    let mut more: VecDeque<Op> =
+        (3..20).map(|op_id| Op::receive(op_id, places.slice(200..300))).collect();
+    assert_eq!(second_far.post(&mut more), 7, "each lane has receives of its own");
 
-    // All were posted on the first lane; one message arrives on each.
     near.region.memory().write(0, b"firstsecond");
+    second_near.post(&mut VecDeque::from([Op::send(2, near.region.slice(5..11))]));
+    let arrived = completions(&mut *second_far, 1).remove(0);
+    assert_eq!((arrived.op_id, arrived.outcome), received(2, 6, None));
     near.post([Op::send(1, near.region.slice(0..5))]);
+    completions(&mut *second_near, 1);
     pair.run(1, 1);
     let Pair { near, far } = &mut pair;
-    let mut sends = VecDeque::from([Op::send(2, near.region.slice(5..11))]);
-    second_near.post(&mut sends);
-    let mut done = Vec::new();
-    while done.is_empty() {
-        fabric::wait(&mut *second_far, &mut done, LIMIT);
-        second_near.poll(&mut near.done);
-    }
-    let arrived = done.pop().unwrap();
-    assert_eq!(arrived.outcome, Ok(Done::Received { length: 6, imm: None }));
-    let Work::Receive { into } = &arrived.work else { panic!("{arrived:?}") };
-    assert_eq!(into.as_slice()[0].to_vec()[..6], *b"second");
-    assert_eq!(far.done.len(), 1);
-    let first = far.done.pop().unwrap();
-    assert_ne!(first.op_id, arrived.op_id);
-    assert_eq!(second_far.post(&mut more), 1, "a receive was used");
+    assert_eq!(far.outcomes(), [received(1, 5, None)]);
+    assert_eq!(memory_bytes(&places, 0, 5), b"first");
+    assert_eq!(memory_bytes(&places, 100, 6), b"second");
 
-    // A lane that ends does not consume receives of others.
+    // A lane that ends returns its own receives, and takes no slot with it.
+    second_far.close();
+    let returned = completions(&mut *second_far, 7);
+    assert!(returned.iter().all(|one| one.outcome == Err(Failure::Flushed)), "{returned:?}");
     drop((second_near, second_far));
     near.done.clear();
-    near.post([Op::send(3, near.region.slice(0..5))]);
-    pair.run(1, 1);
-    assert!(matches!(pair.far.outcomes()[..], [(_, Ok(Done::Received { length: 5, .. }))]));
+    for round in 0..20 {
+        let Pair { near, far } = &mut pair;
+        far.post([Op::receive(round, far.region.slice(0..100))]);
+        near.post([Op::send(round, near.region.slice(0..5))]);
+        pair.run(1, 1);
+        let Pair { near, far } = &mut pair;
+        assert_eq!((near.outcomes().len(), far.outcomes()), (1, vec![received(round, 5, None)]));
+    }
+    let Pair { near, .. } = &mut pair;
+    assert_eq!(near.lane.caps().max_message, 1024, "what the peer can receive");
+    near.post([Op::send(9, near.region.slice(0..1025))]);
+    pair.run(1, 0);
+    assert_eq!(pair.near.outcomes(), [(9, Err(Failure::Unsupported))]);
+}
+
+#[test]
+fn a_lane_on_a_shared_queue_keeps_a_few_early_messages() {
+    let mut pair = Pair::new(shared_queue(2));
+    let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
+    let (from, into) = (pair.near.region.clone(), pair.far.region.clone());
+    from.memory().write(0, &pattern(64));
+    pair.near.post((1..=3).map(|op_id| Op::send(op_id, from.slice(0..op_id as usize))));
+    pair.run(3, 0);
+    assert!(pair.near.outcomes().iter().all(|(_, outcome)| outcome.is_ok()));
+    pair.far.poll();
+    pair.far.post((1..=3).map(|op_id| Op::receive(op_id, into.slice(0..64))));
+    pair.run(0, 3);
+    let Pair { near, far } = &mut pair;
+    assert_eq!(far.outcomes(), [1, 2, 3].map(|n| received(n, n as usize, None)));
+
+    // More of them than it keeps, or than the queue has: the lane ends, and others go on.
+    near.post((1..=8).map(|op_id| Op::send(op_id, from.slice(0..64))));
+    let started = std::time::Instant::now();
+    while far.lane.stats().ended().is_none() {
+        far.poll();
+        near.poll();
+        assert!(started.elapsed() < LIMIT);
+    }
+    assert_eq!(far.lane.stats().ended(), Some(Failure::NotReady));
+    for round in 0..5 {
+        second_far.post(&mut VecDeque::from([Op::receive(round, into.slice(0..64))]));
+        second_near.post(&mut VecDeque::from([Op::send(round, from.slice(0..64))]));
+        let arrived = completions(&mut *second_far, 1).remove(0);
+        assert_eq!((arrived.op_id, arrived.outcome), received(round, 64, None));
+        completions(&mut *second_near, 1);
+        far.poll();
+    }
+}
+
+fn memory_bytes(region: &Region, at: usize, length: usize) -> Vec<u8> {
+    region.slice(at..at + length).to_vec()
 }
 
 fn datagrams() -> Config {
@@ -308,7 +369,7 @@ fn a_datagram_of_an_unknown_peer_is_dropped() {
 
 #[test]
 fn datagram_lanes_share_a_receive_queue() {
-    let mut pair = Pair::new(Config { use_srq: true, ..datagrams() });
+    let mut pair = Pair::new(Config { shared_queue: Some(SharedQueue::default()), ..datagrams() });
     let Pair { near, far } = &mut pair;
     near.region.memory().write(0, b"shared");
     far.post([Op::receive(1, far.region.slice(0..100))]);

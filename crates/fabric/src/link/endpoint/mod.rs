@@ -95,7 +95,7 @@ impl Endpoint {
             Error::new(ErrorKind::Misuse, call, why, "see the documentation of the link's settings")
         })?;
         // With a shared receive queue one link would receive the messages of another.
-        settings.verbs.use_srq = false;
+        settings.verbs.shared_queue = None;
         let has = |transport| settings.transports.contains(&transport);
         let providers = has(Transport::Ofi).then(|| Arc::new(Providers::new(&settings)));
         let ports = Ports {
