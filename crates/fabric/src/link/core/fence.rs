@@ -55,7 +55,7 @@ impl Core {
     /// Handles timers of a rail: the end of its fence, or the death of a lane without progress.
     pub(super) fn check_rail(&mut self, rail: u8) {
         match self.rails.get(rail).state() {
-            RailState::Standby { .. } => {
+            RailState::NotTried | RailState::Down { .. } | RailState::GivenUp => {
                 self.rails.release_broken(rail, self.now, self.config.retry_pause)
             }
             RailState::Trying { until, .. } if until <= self.now => {
