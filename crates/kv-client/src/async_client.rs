@@ -31,7 +31,7 @@ use crate::value::{Metadata, Value};
 ///
 /// Clones share one connection, and their concurrent requests are sent together. A lost connection is made
 /// again, without blocking the runtime. Calls behave as those of [`Client`](crate::Client), with one difference: while
-/// the receive buffer is full they wait for other tasks to drop values, up to [`Settings::timeout`].
+/// the client buffer is full they wait for other tasks to drop values, up to [`Settings::timeout`].
 ///
 /// A call whose future is dropped may still be executed; its handles at the store are closed. The caller's
 /// own memory and values in chunks need a [`Client`](crate::Client).
@@ -87,7 +87,7 @@ impl AsyncClient {
         self.shared.max_put_bytes()
     }
 
-    /// A key's value. It must not be longer than half of the receive buffer.
+    /// A key's value. It must not be longer than half of the client buffer.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.get_value(key, self.hint.get(), false).await
     }
@@ -109,7 +109,7 @@ impl AsyncClient {
         checksum: bool,
     ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut get = Get::new(expect, checksum, self.shared.receive_buffer);
+        let mut get = Get::new(expect, checksum, self.shared.client_buffer);
         let value = self.run(&mut get, OwnedCallArguments::of(key)).await;
         if let Some(length) = get.length {
             self.hint.learn(length);

@@ -10,6 +10,7 @@ use kv_proto::wire::{Limits, Request};
 use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
 use crate::call_id::CallId;
 use crate::call_table::CallTable;
+use crate::client_buffer::Lease;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
@@ -18,7 +19,6 @@ use crate::length_hint::LengthHint;
 use crate::options::PutOptions;
 use crate::page::{Cursor, Page};
 use crate::pending::{Dropped, Pending};
-use crate::receive_buffer::Lease;
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
@@ -66,7 +66,7 @@ impl Client {
         self.core.max_put_bytes()
     }
 
-    /// A key's value. It must not be longer than half of the receive buffer: read longer ones with [`Client::open`].
+    /// A key's value. It must not be longer than half of the client buffer: read longer ones with [`Client::open`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.get_value(key, self.hint.get(), false)
     }
@@ -90,7 +90,7 @@ impl Client {
         checksum: bool,
     ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut get = Get::new(expect, checksum, self.core.receive_buffer().len());
+        let mut get = Get::new(expect, checksum, self.core.client_buffer().len());
         let value = self.run(&mut get, &CallArguments::of(key));
         if let Some(length) = get.length {
             self.hint.learn(length);
@@ -130,7 +130,7 @@ impl Client {
 
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     ///
-    /// All of them are in the receive buffer at once: it fails with [`ErrorKind::ClientLimit`] if they do not fit.
+    /// All of them are in the client buffer at once: it fails with [`ErrorKind::ClientLimit`] if they do not fit.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();

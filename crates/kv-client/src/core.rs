@@ -10,13 +10,13 @@ use kv_proto::wire::{Grant, Limits, Request};
 
 use crate::address::Address;
 use crate::call_id::CallId;
+use crate::client_buffer::{ClientBuffer, Lease};
 use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
 use crate::in_flight::{Outcome, PendingBatches, RequestOutcome};
 use crate::next_batch::NextBatch;
-use crate::receive_buffer::{Lease, ReceiveBuffer};
 use crate::retry::Pauses;
 use crate::settings::Settings;
 
@@ -24,7 +24,7 @@ use crate::settings::Settings;
 pub(crate) struct ClientCore {
     settings: Settings,
     endpoint: Endpoint,
-    receive_buffer: Arc<ReceiveBuffer>,
+    client_buffer: Arc<ClientBuffer>,
     connection: Option<Connection>,
     next_batch: NextBatch,
     /// A lost connection that is not closed yet, since closing may take a moment.
@@ -45,7 +45,7 @@ pub(crate) struct ClientCore {
 }
 
 impl ClientCore {
-    /// Registers the receive buffer, and connects to the first store that answers.
+    /// Registers the client buffer, and connects to the first store that answers.
     pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         let failed = |call: &str| {
@@ -54,17 +54,17 @@ impl ClientCore {
         };
         let endpoint =
             Endpoint::new(settings.link.clone()).map_err(failed("open the transports"))?;
-        let memory = Memory::allocate(settings.receive_buffer_bytes, Pages::Auto)
-            .map_err(failed("allocate the receive buffer"))?;
+        let memory = Memory::allocate(settings.client_buffer_bytes, Pages::Auto)
+            .map_err(failed("allocate the client buffer"))?;
         let rights = Rights { read: true, write: true, atomic: false };
         let region =
-            endpoint.register(&memory, rights).map_err(failed("register the receive buffer"))?;
-        let receive_buffer = ReceiveBuffer::new(region);
+            endpoint.register(&memory, rights).map_err(failed("register the client buffer"))?;
+        let client_buffer = ClientBuffer::new(region);
         let deadline = Instant::now() + settings.timeout;
         let mut core = ClientCore {
             settings,
             endpoint,
-            receive_buffer,
+            client_buffer,
             connection: None,
             lost_connection: None,
             next_batch: NextBatch::default(),
@@ -90,8 +90,8 @@ impl ClientCore {
         &self.settings
     }
 
-    pub(crate) fn receive_buffer(&self) -> &Arc<ReceiveBuffer> {
-        &self.receive_buffer
+    pub(crate) fn client_buffer(&self) -> &Arc<ClientBuffer> {
+        &self.client_buffer
     }
 
     /// The limits from the store's hello.
@@ -297,7 +297,7 @@ impl ClientCore {
             let limit = if several { left.min(ADDRESS_TIMEOUT) } else { left };
             let source = self.settings.credentials.as_ref();
             let to = Destination { server, socket, source, limit };
-            match Connection::open(&self.endpoint, &self.receive_buffer, &to, self.session) {
+            match Connection::open(&self.endpoint, &self.client_buffer, &to, self.session) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => failed = Some(all_of(failed, error)),
             }
@@ -380,7 +380,7 @@ impl ClientCore {
         !self.next_batch.is_empty()
     }
 
-    /// Whether no request is in flight that could free a part of the receive buffer.
+    /// Whether no request is in flight that could free a part of the client buffer.
     pub(crate) fn is_idle(&self) -> bool {
         self.unanswered.is_empty()
             && self.unreported.is_empty()

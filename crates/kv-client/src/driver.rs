@@ -30,8 +30,8 @@ pub(crate) type Submit = Box<dyn FnMut(&mut ClientCore, CallId) -> Result<(), Er
 
 /// State that the task shares with callers.
 pub(crate) struct Shared {
-    /// The length of the receive buffer.
-    pub(crate) receive_buffer: usize,
+    /// The length of the client buffer.
+    pub(crate) client_buffer: usize,
     state: Mutex<State>,
 }
 
@@ -108,7 +108,7 @@ impl Driver {
         requests: mpsc::Receiver<QueuedRequest>,
     ) -> (Self, Arc<Shared>) {
         let shared = Arc::new(Shared {
-            receive_buffer: core.receive_buffer().len(),
+            client_buffer: core.client_buffer().len(),
             state: Mutex::new(State::of(&core)),
         });
         let (callers, waiting_for_space) = (HashMap::new(), VecDeque::new());
@@ -211,7 +211,7 @@ impl Driver {
                 },
                 // The descriptor was not readable just now, so this is a new event or an old one.
                 ready = fd.readable() => ready.map_err(io_failed)?.clear_ready(),
-                // Callers that drop values free space in the receive buffer, without a notification.
+                // Callers that drop values free space in the client buffer, without a notification.
                 () = tokio::time::sleep(RETRY_INTERVAL), if waits => {}
                 // The next flush closes them.
                 () = handles.dropped() => {}

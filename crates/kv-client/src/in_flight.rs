@@ -8,9 +8,9 @@ use fabric::Slice;
 use kv_proto::wire::{Answer, BatchHead, ReplyImmediate, Request, SlotBlock, Status};
 
 use crate::call_id::CallId;
+use crate::client_buffer::Lease;
 use crate::handle::{Handle, Handles};
 use crate::next_batch::PendingRequest;
-use crate::receive_buffer::Lease;
 use crate::value::{Metadata, Received, Value};
 
 /// Batches in flight, by their tags.
@@ -53,7 +53,7 @@ pub(crate) enum Outcome {
     Unknown,
     /// A read whose connection was lost: it may be repeated.
     Lost,
-    /// It was never sent, because the receive buffer was full.
+    /// It was never sent, because the client buffer was full.
     Unsent,
 }
 
@@ -87,7 +87,7 @@ impl PendingBatch {
         }
     }
 
-    /// Offset and length of its message in the receive buffer.
+    /// Offset and length of its message in the client buffer.
     pub(crate) fn position(&self) -> (usize, usize) {
         (self.lease.offset(), self.message)
     }
@@ -95,12 +95,12 @@ impl PendingBatch {
     /// The message.
     pub(crate) fn message(&self) -> Slice {
         let begin = self.lease.offset();
-        self.lease.receive_buffer().region().slice(begin..begin + self.message)
+        self.lease.client_buffer().region().slice(begin..begin + self.message)
     }
 
     /// Replaces the handles, which belong to a lost connection.
     fn detach_handles(&self) {
-        let memory = self.lease.receive_buffer().memory();
+        let memory = self.lease.client_buffer().memory();
         let begin = self.lease.offset() + BatchHead::LENGTH;
         let mut requests = vec![0; self.message - BatchHead::LENGTH];
         memory.read(begin, &mut requests);
@@ -125,7 +125,7 @@ impl PendingBatch {
         let begins = Self::answers_after(self.message);
         bytes.resize(self.requests.len() * Answer::LENGTH, 0);
         // Copied before they are parsed: the store could write to them again.
-        self.lease.receive_buffer().memory().read(self.lease.offset() + begins, bytes);
+        self.lease.client_buffer().memory().read(self.lease.offset() + begins, bytes);
         answers.clear();
         let mut end = begins + bytes.len();
         for (request, bytes) in self.requests.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
@@ -160,7 +160,7 @@ impl PendingBatch {
             }
             let next = self.end_of_value(at, answer).map_err(NotReceived::ProtocolError)?;
             let begin = self.lease.offset();
-            let into = self.lease.receive_buffer().region().slice(begin + at..begin + next);
+            let into = self.lease.client_buffer().region().slice(begin + at..begin + next);
             if !read_in_place(answer.handle, &into) {
                 return Err(NotReceived::Revoked);
             }
@@ -337,15 +337,15 @@ impl PendingBatches {
 
 /// Values that are read in place begin at a cache line, as they do in the pool.
 pub(crate) const CACHE_LINE: usize = 64;
-const TOO_LONG: &str = "it reports more bytes than fit into the receive buffer";
+const TOO_LONG: &str = "it reports more bytes than fit into the client buffer";
 
 #[cfg(test)]
 mod tests {
     use kv_proto::wire::{Message, Place};
 
     use super::*;
+    use crate::client_buffer::tests::client_buffer;
     use crate::next_batch::NextBatch;
-    use crate::receive_buffer::tests::receive_buffer;
 
     /// A batch with these requests, as if it had been sent.
     fn sent(requests: &[Request<'_>]) -> PendingBatches {
@@ -354,8 +354,8 @@ mod tests {
         let count = requests.len() as u16;
         let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
         let message = [&head.to_bytes()[..], &next_batch.bytes].concat();
-        let lease = receive_buffer(1 << 16).lease(1 << 13).unwrap();
-        lease.receive_buffer().memory().write(lease.offset(), &message);
+        let lease = client_buffer(1 << 16).lease(1 << 13).unwrap();
+        lease.client_buffer().memory().write(lease.offset(), &message);
         let mut batches = PendingBatches::default();
         batches.insert(0, PendingBatch::new(lease, message.len(), next_batch.empty(Vec::new())));
         batches

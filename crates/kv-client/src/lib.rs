@@ -33,7 +33,7 @@
 //! | read or write one value | [`Client::get`], [`Client::put`] |
 //! | read or write many | [`Client::get_many`], [`Client::put_many`] |
 //! | have many calls in flight | [`Client::begin_get`], [`Client::begin_put`], [`Client::ready`]; or tasks that share an [`AsyncClient`] |
-//! | move values longer than the receive buffer | [`Client::open`], [`Client::create`] |
+//! | move values longer than the client buffer | [`Client::open`], [`Client::create`] |
 //! | move values from and to your own memory without a copy | [`Client::register`], [`Client::get_into`], [`Client::put_from`] |
 //!
 //! # What it does not do
@@ -48,6 +48,7 @@ mod call;
 mod call_id;
 mod call_table;
 mod client;
+mod client_buffer;
 mod connection;
 mod core;
 mod destination;
@@ -61,7 +62,6 @@ mod next_batch;
 mod options;
 mod page;
 mod pending;
-mod receive_buffer;
 mod registered_buffer;
 mod request_slots;
 mod results;

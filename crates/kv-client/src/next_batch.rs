@@ -3,7 +3,7 @@
 use kv_proto::wire::{BatchHead, Limits, Place, Request};
 
 use crate::call_id::CallId;
-use crate::receive_buffer::Lease;
+use crate::client_buffer::Lease;
 
 /// The encoded requests of the next batch.
 #[derive(Default)]

@@ -9,7 +9,7 @@ use crate::drop_queue::DropQueue;
 /// A call that was begun and not finished. Its result is a `T`: a [`Value`](crate::Value) or
 /// [`Stored`](crate::Stored).
 ///
-/// Dropping it discards the result, and frees the part of the receive buffer that is reserved for it once the store has
+/// Dropping it discards the result, and frees the part of the client buffer that is reserved for it once the store has
 /// answered. The call itself is not cancelled: a write still happens.
 #[derive(Debug)]
 #[must_use = "a dropped call is still executed, but its result is lost"]

@@ -1,4 +1,4 @@
-//! Values in chunks: for values longer than the receive buffer, or from a file.
+//! Values in chunks: for values longer than the client buffer, or from a file.
 
 use std::collections::VecDeque;
 
@@ -185,7 +185,7 @@ impl Writer<'_> {
         while self.in_flight.len() >= CHUNKS_IN_FLIGHT {
             self.finish_one()?;
         }
-        // The rest of the receive buffer may be in use: wait for a chunk in flight.
+        // The rest of the client buffer may be in use: wait for a chunk in flight.
         let call_id = loop {
             match self.send(chunk) {
                 Err(error)
@@ -208,8 +208,8 @@ impl Writer<'_> {
                 format!("{}: committed already", self.name()),
             ));
         };
-        let lease = self.client.core.receive_buffer().lease(chunk.len())?;
-        lease.receive_buffer().memory().write(lease.offset(), chunk);
+        let lease = self.client.core.client_buffer().lease(chunk.len())?;
+        lease.client_buffer().memory().write(lease.offset(), chunk);
         let source = Source::Region { region: 0, at: lease.offset() as u64 };
         let (offset, length, mut lease) = (self.written, chunk.len() as u64, Some(lease));
         let mut deadline = self.client.deadline();
