@@ -17,9 +17,9 @@ use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::length_hint::LengthHint;
 use crate::options::PutOptions;
+use crate::outcome::{Outcome, ReceivedAnswer};
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
@@ -313,8 +313,8 @@ impl AsyncClient {
         deadline: &mut Deadline,
     ) -> Result<OutcomeReceiver, Error> {
         let (owned, mut reserved) = (owned.clone(), Reserved::default());
-        let submit: Submit = Box::new(move |core, call_id| {
-            core.submit_step(call_id, step, &owned.arguments(), &mut reserved)
+        let submit: Submit = Box::new(move |core, request_id| {
+            core.submit_step(request_id, step, &owned.arguments(), &mut reserved)
         });
         let (outcome, answered) = oneshot::channel();
         match timeout(deadline.remaining(), self.requests.send(QueuedRequest { submit, outcome }))

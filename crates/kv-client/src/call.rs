@@ -1,10 +1,10 @@
-//! Calls as sequences of requests, for both clients: the first request, and the next one for each answer.
+//! Calls as sequences of steps, for both clients: the first step, and the next one for each answer.
 
 use kv_proto::wire::Answer;
 
 use crate::error::Error;
 use crate::handle::{Handle, HandleId};
-use crate::in_flight::ReceivedAnswer;
+use crate::outcome::ReceivedAnswer;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::step::Step;
@@ -21,7 +21,7 @@ pub(crate) trait Call {
     /// Resets the call to its first step, for a new attempt.
     fn restart(&mut self) {}
 
-    /// The next request.
+    /// The next step.
     fn step(&self) -> Step;
 
     /// Takes the store's answer; `None`: there is another step.

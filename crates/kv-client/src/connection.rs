@@ -10,15 +10,14 @@ use fabric::{Completion, Done, Lane, Op, RemoteRegion, Slice, Slices, Window, bu
 use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::call_id::CallId;
 use crate::client_buffer::{ClientBuffer, Lease};
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{
-    CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches, RequestOutcome,
-};
 use crate::next_batch::NextBatch;
+use crate::outcome::{Outcome, RequestOutcome};
+use crate::pending_batches::{CACHE_LINE, NotReceived, PendingBatch, PendingBatches};
+use crate::request_id::RequestId;
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
 
@@ -177,7 +176,10 @@ impl Connection {
 
     /// Takes answers that have arrived; does not wait.
     #[inline]
-    pub(crate) fn poll(&mut self, complete: &mut impl FnMut(CallId, Outcome)) -> Result<(), Error> {
+    pub(crate) fn poll(
+        &mut self,
+        complete: &mut impl FnMut(RequestId, Outcome),
+    ) -> Result<(), Error> {
         self.slots.wake(&self.client_buffer);
         self.completion_flags(complete)?;
         self.post();
@@ -191,7 +193,7 @@ impl Connection {
     /// Waits for answers, up to a limit.
     pub(crate) fn wait(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
@@ -211,7 +213,7 @@ impl Connection {
     #[inline]
     fn completion_flags(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<bool, Error> {
         let mut any = false;
         while let Some(tag) = self.slots.completed(&self.client_buffer) {
@@ -233,7 +235,7 @@ impl Connection {
     #[inline]
     pub(crate) fn poll_briefly(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { BRIEF_POLLS } {
             if self.completion_flags(complete)? {
@@ -248,7 +250,7 @@ impl Connection {
     /// time to sleep and the store is informed.
     fn wait_for_completion_flags(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
         limit: Duration,
     ) -> Result<bool, Error> {
         let begun = Instant::now();
@@ -288,7 +290,7 @@ impl Connection {
     fn take(
         &mut self,
         done: &mut Vec<Completion>,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {

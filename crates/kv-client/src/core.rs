@@ -1,4 +1,4 @@
-//! Requests to a store, over connections that may be lost and made again.
+//! The common part of both clients: requests to a store, over connections that may be lost and made again.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
 use crate::address::Address;
-use crate::call_id::CallId;
 use crate::client_buffer::{ClientBuffer, Lease};
 use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{Outcome, PendingBatches, RequestOutcome};
 use crate::next_batch::NextBatch;
+use crate::outcome::{Outcome, RequestOutcome};
+use crate::pending_batches::PendingBatches;
+use crate::request_id::RequestId;
 use crate::retry::Pauses;
 use crate::settings::Settings;
 
@@ -138,7 +139,7 @@ impl ClientCore {
     /// Adds a request to the next batch. `ClientLimit`: take answers first.
     pub(crate) fn submit(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         request: &Request<'_>,
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
@@ -150,7 +151,7 @@ impl ClientCore {
                 return Err(Error::new(ErrorKind::TooLong, text));
             }
         }
-        self.next_batch.push(call_id, request, lease.take());
+        self.next_batch.push(request_id, request, lease.take());
         Ok(())
     }
 
@@ -167,7 +168,7 @@ impl ClientCore {
     fn close_dropped(&mut self) {
         for handle in self.handles.take_dropped() {
             // The answer is not needed.
-            let closed = self.submit(CallId::NONE, &Request::Close { handle }, &mut None);
+            let closed = self.submit(RequestId::NONE, &Request::Close { handle }, &mut None);
             if closed.is_err_and(|error| error.kind() == ErrorKind::ClientLimit) {
                 self.handles.put_back(handle);
             }
@@ -195,7 +196,7 @@ impl ClientCore {
 
     /// Delivers answers, without waiting.
     #[inline]
-    pub(crate) fn poll(&mut self, mut complete: impl FnMut(CallId, Outcome)) {
+    pub(crate) fn poll(&mut self, mut complete: impl FnMut(RequestId, Outcome)) {
         if self.deliver_unreported(&mut complete) {
             return;
         }
@@ -207,7 +208,7 @@ impl ClientCore {
     }
 
     /// Delivers answers, and waits for the first of them up to a limit.
-    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(CallId, Outcome)) {
+    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(RequestId, Outcome)) {
         if self.deliver_unreported(&mut complete) {
             return;
         }
@@ -220,7 +221,7 @@ impl ClientCore {
 
     /// Delivers answers that arrive within a few microseconds, over shared memory.
     #[inline]
-    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(CallId, Outcome)) {
+    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(RequestId, Outcome)) {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.poll_briefly(&mut complete)
         {
@@ -229,11 +230,11 @@ impl ClientCore {
     }
 
     #[inline]
-    fn deliver_unreported(&mut self, complete: &mut impl FnMut(CallId, Outcome)) -> bool {
+    fn deliver_unreported(&mut self, complete: &mut impl FnMut(RequestId, Outcome)) -> bool {
         let any = !self.unreported.is_empty();
         self.unreported
             .drain(..)
-            .for_each(|RequestOutcome { call_id, outcome }| complete(call_id, outcome));
+            .for_each(|RequestOutcome { request_id, outcome }| complete(request_id, outcome));
         any
     }
 
@@ -391,12 +392,10 @@ impl ClientCore {
     /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
         let requests = self.next_batch.empty(Vec::new()).into_iter();
-        self.unreported.extend(
-            requests.map(|request| RequestOutcome {
-                call_id: request.call_id,
-                outcome: Outcome::Unsent,
-            }),
-        );
+        self.unreported.extend(requests.map(|request| RequestOutcome {
+            request_id: request.request_id,
+            outcome: Outcome::Unsent,
+        }));
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::atomic::{Ordering, fence};
 use kv_proto::wire::{RequestSlot, SlotBlock};
 
 use crate::client_buffer::ClientBuffer;
-use crate::in_flight::PendingBatch;
+use crate::pending_batches::PendingBatch;
 
 /// Our side of the slot block.
 pub(crate) struct RequestSlots {

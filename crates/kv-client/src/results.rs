@@ -6,7 +6,7 @@ use std::time::Duration;
 use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::error::{Error, ErrorKind, Resource};
-use crate::in_flight::{Outcome, ReceivedAnswer, metadata};
+use crate::outcome::{Outcome, ReceivedAnswer, metadata};
 use crate::page::{Cursor, Page};
 use crate::value::{Metadata, Value};
 

@@ -1,17 +1,17 @@
-//! Requests of calls, for both clients.
+//! Steps of calls, for both clients: each becomes one request.
 
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Place, Request, Source};
 
-use crate::call_id::CallId;
 use crate::client_buffer::Lease;
 use crate::core::ClientCore;
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
 use crate::options::PutOptions;
 use crate::page::Cursor;
+use crate::request_id::RequestId;
 
-/// One request of a call.
+/// One step of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     /// Reads the key's value; `keep`: opens a handle for the rest, if it is longer.
@@ -84,7 +84,7 @@ impl ClientCore {
     #[inline]
     pub(crate) fn submit_step(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         step: Step,
         arguments: &CallArguments<'_>,
         reserved: &mut Reserved,
@@ -131,7 +131,7 @@ impl ClientCore {
                 Request::List { prefix: key, cursor: cursor.0, length: LIST_PAGE_BYTES }
             }
         };
-        self.submit(call_id, &request, &mut reserved.lease)
+        self.submit(request_id, &request, &mut reserved.lease)
     }
 
     /// Where the store finds the value. Short values are part of the request; longer ones are copied into the client
