@@ -9,7 +9,7 @@ mod completion_queue;
 mod completions;
 mod control;
 mod control_connection;
-mod end;
+mod ending;
 mod fast_path;
 mod fence;
 mod post;
