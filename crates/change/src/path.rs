@@ -16,7 +16,7 @@ pub(super) struct ResolvedPath {
 /// What to do if the last component of a path is a link.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum FinalLink {
-    /// Follow it: files of /sys are reached by links.
+    /// Follow it: files of /sys are reached by symlinks.
     Follow,
     /// Return an error: a file of ours that was replaced by a link is not ours any more.
     Refuse,

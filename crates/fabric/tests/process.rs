@@ -143,11 +143,11 @@ fn exchange_and_kill(name: &str) -> String {
     let mut peer = Peer::start(name);
     let here = fabric(name);
     let (mut lane, offer) = peer.connect(&*here);
-    // The name before the token in a shared-memory offer.
+    // The name before the lane secret in a shared-memory offer.
     let end = offer.len() - 16;
-    let name_bytes = offer[end.saturating_sub(16)..end].try_into();
-    let token = name_bytes.map_or(0, u128::from_le_bytes);
-    let socket = format!("wirelane-{token:032x}");
+    let socket_name = offer[end.saturating_sub(16)..end].try_into();
+    let socket_name = socket_name.map_or(0, u128::from_le_bytes);
+    let socket = format!("wirelane-{socket_name:032x}");
     let window =
         lane.import(&RemoteRegion::from_bytes(&peer.receive()).unwrap()).expect("imported");
     let memory = Memory::allocate(65536, Pages::Plain).unwrap();

@@ -17,9 +17,9 @@ use crate::core::ClientCore;
 use crate::driver::{Driver, QueuedRequest, Shared, Submit};
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::length_hint::LengthHint;
 use crate::options::PutOptions;
+use crate::outcome::{Outcome, ReceivedAnswer};
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
@@ -31,7 +31,7 @@ use crate::value::{Metadata, Value};
 ///
 /// Clones share one connection, and their concurrent requests are sent together. A lost connection is made
 /// again, without blocking the runtime. Calls behave as those of [`Client`](crate::Client), with one difference: while
-/// the receive buffer is full they wait for other tasks to drop values, up to [`Settings::timeout`].
+/// the client buffer is full they wait for other tasks to drop values, up to [`Settings::timeout`].
 ///
 /// A call whose future is dropped may still be executed; its handles at the store are closed. The caller's
 /// own memory and values in chunks need a [`Client`](crate::Client).
@@ -87,7 +87,7 @@ impl AsyncClient {
         self.shared.max_put_bytes()
     }
 
-    /// A key's value. It must not be longer than half of the receive buffer.
+    /// A key's value. It must not be longer than half of the client buffer.
     pub async fn get(&self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.get_value(key, self.hint.get(), false).await
     }
@@ -109,7 +109,7 @@ impl AsyncClient {
         checksum: bool,
     ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut get = Get::new(expect, checksum, self.shared.receive_buffer);
+        let mut get = Get::new(expect, checksum, self.shared.client_buffer);
         let value = self.run(&mut get, OwnedCallArguments::of(key)).await;
         if let Some(length) = get.length {
             self.hint.learn(length);
@@ -313,8 +313,8 @@ impl AsyncClient {
         deadline: &mut Deadline,
     ) -> Result<OutcomeReceiver, Error> {
         let (owned, mut reserved) = (owned.clone(), Reserved::default());
-        let submit: Submit = Box::new(move |core, call_id| {
-            core.submit_step(call_id, step, &owned.arguments(), &mut reserved)
+        let submit: Submit = Box::new(move |core, request_id| {
+            core.submit_step(request_id, step, &owned.arguments(), &mut reserved)
         });
         let (outcome, answered) = oneshot::channel();
         match timeout(deadline.remaining(), self.requests.send(QueuedRequest { submit, outcome }))

@@ -1,10 +1,10 @@
-//! Calls as sequences of requests, for both clients: the first request, and the next one for each answer.
+//! Calls as sequences of steps, for both clients: the first step, and the next one for each answer.
 
 use kv_proto::wire::Answer;
 
 use crate::error::Error;
 use crate::handle::{Handle, HandleId};
-use crate::in_flight::ReceivedAnswer;
+use crate::outcome::ReceivedAnswer;
 use crate::page::{Cursor, Page};
 use crate::results::{self, Stored};
 use crate::step::Step;
@@ -21,7 +21,7 @@ pub(crate) trait Call {
     /// Resets the call to its first step, for a new attempt.
     fn restart(&mut self) {}
 
-    /// The next request.
+    /// The next step.
     fn step(&self) -> Step;
 
     /// Takes the store's answer; `None`: there is another step.
@@ -46,8 +46,8 @@ pub(crate) struct Get {
 }
 
 impl Get {
-    pub(crate) fn new(expect: usize, checksum: bool, receive_buffer: usize) -> Self {
-        Get { expect, checksum, max: receive_buffer / 2, length: None, rest: None }
+    pub(crate) fn new(expect: usize, checksum: bool, client_buffer: usize) -> Self {
+        Get { expect, checksum, max: client_buffer / 2, length: None, rest: None }
     }
 
     fn take_first(
@@ -63,7 +63,7 @@ impl Get {
         match handle {
             None => results::verify(&answer, value, self.checksum, operation).map(Some),
             Some(_) if answer.length > self.max as u64 => {
-                Err(results::beyond_receive_buffer(answer.length, operation))
+                Err(results::beyond_client_buffer(answer.length, operation))
             }
             handle => {
                 self.rest = handle;
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_longer_than_half_of_the_receive_buffer_is_refused() {
+    fn a_value_longer_than_half_of_the_client_buffer_is_refused() {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
         let refused = get.take(long(2049, &handles), operation).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::TooLong);

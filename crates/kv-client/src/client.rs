@@ -8,17 +8,16 @@ use kv_proto::Condition;
 use kv_proto::wire::{Limits, Request};
 
 use crate::call::{Call, Delete, Get, List, MultiGetItem, Put, Stat, multi_get_item};
-use crate::call_id::CallId;
-use crate::call_table::CallTable;
 use crate::core::ClientCore;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
-use crate::in_flight::{Outcome, ReceivedAnswer};
 use crate::length_hint::LengthHint;
 use crate::options::PutOptions;
+use crate::outcome::{Outcome, ReceivedAnswer};
 use crate::page::{Cursor, Page};
-use crate::pending::{Dropped, Pending};
-use crate::receive_buffer::Lease;
+use crate::pending::{CallId, Dropped, Pending};
+use crate::request_id::RequestId;
+use crate::request_table::RequestTable;
 use crate::results::{self, Stored};
 use crate::retry::{Deadline, Retry};
 use crate::settings::Settings;
@@ -32,7 +31,7 @@ use crate::value::{Metadata, Value};
 pub struct Client {
     pub(crate) core: ClientCore,
     /// Pending requests and their outcomes.
-    calls: CallTable,
+    requests: RequestTable,
     /// Pending calls and buffers that users of the client have dropped.
     pub(crate) dropped: Arc<DropQueue<Dropped>>,
     hint: LengthHint,
@@ -42,8 +41,8 @@ impl Client {
     /// Connects to the first store that answers.
     pub fn connect(settings: Settings) -> Result<Self, Error> {
         let core = ClientCore::connect(settings)?;
-        let (calls, dropped) = (CallTable::default(), Arc::default());
-        Ok(Client { core, calls, dropped, hint: LengthHint::default() })
+        let (requests, dropped) = (RequestTable::default(), Arc::default());
+        Ok(Client { core, requests, dropped, hint: LengthHint::default() })
     }
 
     /// Changes [`Settings::timeout`] for the calls from now on.
@@ -66,7 +65,7 @@ impl Client {
         self.core.max_put_bytes()
     }
 
-    /// A key's value. It must not be longer than half of the receive buffer: read longer ones with [`Client::open`].
+    /// A key's value. It must not be longer than half of the client buffer: read longer ones with [`Client::open`].
     pub fn get(&mut self, key: &[u8]) -> Result<Option<Value>, Error> {
         self.get_value(key, self.hint.get(), false)
     }
@@ -90,7 +89,7 @@ impl Client {
         checksum: bool,
     ) -> Result<Option<Value>, Error> {
         check(key)?;
-        let mut get = Get::new(expect, checksum, self.core.receive_buffer().len());
+        let mut get = Get::new(expect, checksum, self.core.client_buffer().len());
         let value = self.run(&mut get, &CallArguments::of(key));
         if let Some(length) = get.length {
             self.hint.learn(length);
@@ -130,14 +129,14 @@ impl Client {
 
     /// Several values, by as few requests as possible, in the order of the keys; `None` for keys that do not exist.
     ///
-    /// All of them are in the receive buffer at once: it fails with [`ErrorKind::ClientLimit`] if they do not fit.
+    /// All of them are in the client buffer at once: it fails with [`ErrorKind::ClientLimit`] if they do not fit.
     pub fn get_many(&mut self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let hint = self.hint.get();
-        let mut call_ids = Vec::with_capacity(keys.len());
-        let values = self.get_each(keys, hint, &mut call_ids);
+        let mut request_ids = Vec::with_capacity(keys.len());
+        let values = self.get_each(keys, hint, &mut request_ids);
         if values.is_err() {
-            call_ids.into_iter().for_each(|call_id| self.calls.ignore(call_id));
+            request_ids.into_iter().for_each(|request_id| self.requests.ignore(request_id));
         }
         values
     }
@@ -146,18 +145,22 @@ impl Client {
         &mut self,
         keys: &[&[u8]],
         expect: usize,
-        call_ids: &mut Vec<CallId>,
+        request_ids: &mut Vec<RequestId>,
     ) -> Result<Vec<Option<Value>>, Error> {
         for key in keys {
-            call_ids.push(self.submit_get(key, expect)?);
+            request_ids.push(self.submit_get(key, expect)?);
         }
-        let both = keys.iter().zip(call_ids.iter());
-        both.map(|(key, call_id)| self.get_one_of_many(key, *call_id)).collect()
+        let both = keys.iter().zip(request_ids.iter());
+        both.map(|(key, request_id)| self.get_one_of_many(key, *request_id)).collect()
     }
 
-    fn get_one_of_many(&mut self, key: &[u8], call_id: CallId) -> Result<Option<Value>, Error> {
+    fn get_one_of_many(
+        &mut self,
+        key: &[u8],
+        request_id: RequestId,
+    ) -> Result<Option<Value>, Error> {
         let operation = || describe("get", key);
-        let got = self.await_answer(call_id, operation).and_then(|received| {
+        let got = self.await_answer(request_id, operation).and_then(|received| {
             let (answer, value, _) = received.into_parts();
             self.hint.learn(answer.length);
             multi_get_item(&answer, value, operation)
@@ -177,7 +180,7 @@ impl Client {
         options: &PutOptions,
     ) -> Vec<Result<Stored, Error>> {
         let (mut deadline, mut lost) = (self.deadline(), None::<Error>);
-        let begun: Vec<Result<Option<CallId>, Error>> = items
+        let begun: Vec<Result<Option<RequestId>, Error>> = items
             .iter()
             .map(|(key, value)| match &lost {
                 // No store can be reached: the other items fail without waiting.
@@ -192,7 +195,7 @@ impl Client {
             .collect();
         let finish = |((key, value), begun): (&(&[u8], &[u8]), _)| {
             let put = match begun {
-                Ok(Some(call_id)) => self.await_stored(key, call_id, &mut deadline),
+                Ok(Some(request_id)) => self.await_stored(key, request_id, &mut deadline),
                 Ok(None) => return self.put(key, value, options),
                 Err(error) => return Err(error),
             };
@@ -211,13 +214,13 @@ impl Client {
     /// Begins to get a value, without waiting; at most its first `expect` bytes.
     pub fn begin_get(&mut self, key: &[u8], expect: usize) -> Result<Pending<Value>, Error> {
         check(key)?;
-        self.submit_get(key, expect).map(|call_id| Pending::new(call_id, &self.dropped))
+        self.submit_get(key, expect).map(|request_id| Pending::new(request_id, &self.dropped))
     }
 
     #[inline]
-    fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<CallId, Error> {
+    fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<RequestId, Error> {
         let get = Step::Get { length: expect as u64, keep: false, checksum: false };
-        self.begin_step(get, &CallArguments::of(key), &mut self.deadline())
+        self.begin_step_until(get, &CallArguments::of(key), &mut self.deadline())
     }
 
     /// Begins to store a value of at most [`Client::max_put_bytes`] bytes, without waiting.
@@ -227,8 +230,8 @@ impl Client {
         value: &[u8],
         options: &PutOptions,
     ) -> Result<Pending<Stored>, Error> {
-        let call_id = self.submit_put(key, value, options, &mut self.deadline())?;
-        Ok(Pending::new(call_id, &self.dropped))
+        let request_id = self.submit_put(key, value, options, &mut self.deadline())?;
+        Ok(Pending::new(request_id, &self.dropped))
     }
 
     #[inline]
@@ -238,9 +241,9 @@ impl Client {
         value: &[u8],
         options: &PutOptions,
         deadline: &mut Deadline,
-    ) -> Result<CallId, Error> {
+    ) -> Result<RequestId, Error> {
         check(key)?;
-        self.begin_step(Step::Put, &CallArguments { key, value, options: *options }, deadline)
+        self.begin_step_until(Step::Put, &CallArguments { key, value, options: *options }, deadline)
     }
 
     /// Sends all requests that were begun.
@@ -258,27 +261,29 @@ impl Client {
         key: &[u8],
         pending: Pending<Value>,
     ) -> Result<Option<Value>, Error> {
-        let call_id = pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
+        let request_id =
+            pending.finish(&self.dropped).ok_or_else(|| another_clients("get", key))?;
         let operation = || describe("get", key);
-        let (answer, value, _) = self.await_answer(call_id, operation)?.into_parts();
+        let (answer, value, _) = self.await_answer(request_id, operation)?.into_parts();
         self.hint.learn(answer.length);
         Ok(results::found(&answer, operation)?.and(value))
     }
 
     /// Waits for the result of a pending put.
     pub fn finish_put(&mut self, key: &[u8], pending: Pending<Stored>) -> Result<Stored, Error> {
-        let call_id = pending.finish(&self.dropped).ok_or_else(|| another_clients("put", key))?;
-        self.await_stored(key, call_id, &mut self.deadline())
+        let request_id =
+            pending.finish(&self.dropped).ok_or_else(|| another_clients("put", key))?;
+        self.await_stored(key, request_id, &mut self.deadline())
     }
 
     fn await_stored(
         &mut self,
         key: &[u8],
-        call_id: CallId,
+        request_id: RequestId,
         deadline: &mut Deadline,
     ) -> Result<Stored, Error> {
         let operation = || describe("put", key);
-        let received = self.await_until(call_id, deadline, operation)?;
+        let received = self.await_until(request_id, deadline, operation)?;
         deadline.renew();
         results::stored(&received.answer, operation)
     }
@@ -290,10 +295,10 @@ impl Client {
         let mut deadline = self.deadline();
         self.flush_until(&mut deadline)?;
         self.poll_briefly();
-        while !self.calls.any_ready() {
+        while !self.requests.any_ready() {
             self.wait_for_any(&mut deadline, || "wait for the store".to_owned())?;
         }
-        call_ids.extend(self.calls.all_ready());
+        call_ids.extend(self.requests.all_ready().map(CallId));
         Ok(())
     }
 
@@ -307,14 +312,14 @@ impl Client {
         self.release_dropped();
         self.flush()?;
         self.poll_briefly();
-        if !self.calls.any_ready() {
+        if !self.requests.any_ready() {
             if !self.core.is_connected() {
                 self.core.reconnect(self.deadline().at())?;
             }
-            let Client { core, calls, .. } = self;
-            core.wait(limit, |call_id, outcome| calls.complete(call_id, outcome));
+            let Client { core, requests, .. } = self;
+            core.wait(limit, |request_id, outcome| requests.complete(request_id, outcome));
         }
-        call_ids.extend(self.calls.all_ready());
+        call_ids.extend(self.requests.all_ready().map(CallId));
         Ok(())
     }
 
@@ -360,8 +365,8 @@ impl Client {
         let operation = || describe(C::NAME, arguments.key);
         call.restart();
         loop {
-            let call_id = self.begin_step(call.step(), arguments, deadline)?;
-            let received = self.await_until(call_id, deadline, operation)?;
+            let request_id = self.begin_step_until(call.step(), arguments, deadline)?;
+            let received = self.await_until(request_id, deadline, operation)?;
             deadline.renew();
             if let Some(output) = call.take(received, operation)? {
                 return Ok(output);
@@ -370,36 +375,31 @@ impl Client {
     }
 
     /// Begins one request.
-    pub(crate) fn begin(
-        &mut self,
-        request: &Request<'_>,
-        lease: Option<Lease>,
-    ) -> Result<CallId, Error> {
-        let mut lease = lease;
-        self.begin_by(&mut self.deadline(), |core, call_id| {
-            core.submit(call_id, request, &mut lease)
+    fn begin_request(&mut self, request: &Request<'_>) -> Result<RequestId, Error> {
+        self.begin_by(&mut self.deadline(), |core, request_id| {
+            core.submit(request_id, request, &mut None)
         })
     }
 
     /// Begins one step of a call.
-    pub(crate) fn begin_one(
+    pub(crate) fn begin_step(
         &mut self,
         step: Step,
         arguments: &CallArguments<'_>,
-    ) -> Result<CallId, Error> {
-        self.begin_step(step, arguments, &mut self.deadline())
+    ) -> Result<RequestId, Error> {
+        self.begin_step_until(step, arguments, &mut self.deadline())
     }
 
     #[inline]
-    fn begin_step(
+    fn begin_step_until(
         &mut self,
         step: Step,
         arguments: &CallArguments<'_>,
         deadline: &mut Deadline,
-    ) -> Result<CallId, Error> {
+    ) -> Result<RequestId, Error> {
         let mut reserved = Reserved::default();
-        self.begin_by(deadline, |core, call_id| {
-            core.submit_step(call_id, step, arguments, &mut reserved)
+        self.begin_by(deadline, |core, request_id| {
+            core.submit_step(request_id, step, arguments, &mut reserved)
         })
     }
 
@@ -407,22 +407,22 @@ impl Client {
     pub(crate) fn begin_by(
         &mut self,
         deadline: &mut Deadline,
-        mut submit: impl FnMut(&mut ClientCore, CallId) -> Result<(), Error>,
-    ) -> Result<CallId, Error> {
+        mut submit: impl FnMut(&mut ClientCore, RequestId) -> Result<(), Error>,
+    ) -> Result<RequestId, Error> {
         self.release_dropped();
-        let call_id = self.calls.expect();
-        match self.when_possible(deadline, |this| submit(&mut this.core, call_id)) {
-            Ok(()) => Ok(call_id),
+        let request_id = self.requests.expect();
+        match self.when_possible(deadline, |this| submit(&mut this.core, request_id)) {
+            Ok(()) => Ok(request_id),
             Err(error) => {
-                self.calls.release(call_id);
+                self.requests.release(request_id);
                 Err(error)
             }
         }
     }
 
     /// Discards the outcome of a request.
-    fn ignore(&mut self, call_id: CallId) {
-        self.calls.ignore(call_id);
+    fn ignore(&mut self, request_id: RequestId) {
+        self.requests.ignore(request_id);
     }
 
     /// Frees pending calls and buffers that users of the client have dropped.
@@ -430,7 +430,7 @@ impl Client {
     pub(crate) fn release_dropped(&mut self) {
         for dropped in self.dropped.take() {
             match dropped {
-                Dropped::Call(call_id) => self.calls.ignore(call_id),
+                Dropped::Call(request_id) => self.requests.ignore(request_id),
                 Dropped::Buffer(number) => {
                     // If this fails, the connection is lost, and the buffer is not granted on the next one.
                     let _ = self.core.unregister(number);
@@ -450,8 +450,8 @@ impl Client {
     /// Discards requests in flight, and closes the handle that they refer to. Over some transports the store cannot finish
     /// them while this client does not poll, and the next call may come much later: so it waits for their answers, up to
     /// [`DISCARD_LIMIT`].
-    pub(crate) fn discard(&mut self, call_ids: &mut dyn Iterator<Item = CallId>) {
-        let any = call_ids.map(|call_id| self.calls.ignore(call_id)).count() > 0;
+    pub(crate) fn discard(&mut self, request_ids: &mut dyn Iterator<Item = RequestId>) {
+        let any = request_ids.map(|request_id| self.requests.ignore(request_id)).count() > 0;
         self.close_dropped();
         let mut deadline = Deadline::new(DISCARD_LIMIT);
         while any
@@ -459,8 +459,10 @@ impl Client {
             && !self.core.is_idle()
             && !deadline.remaining().is_zero()
         {
-            let Client { core, calls, .. } = self;
-            core.wait(deadline.remaining(), |call_id, outcome| calls.complete(call_id, outcome));
+            let Client { core, requests, .. } = self;
+            core.wait(deadline.remaining(), |request_id, outcome| {
+                requests.complete(request_id, outcome)
+            });
         }
     }
 
@@ -495,41 +497,41 @@ impl Client {
     }
 
     /// Sends one request, and waits for the answer.
-    pub(crate) fn call(
+    pub(crate) fn request(
         &mut self,
         request: &Request<'_>,
         operation: impl Fn() -> String + Copy,
     ) -> Result<ReceivedAnswer, Error> {
-        let call_id = self.begin(request, None)?;
-        self.await_answer(call_id, operation)
+        let request_id = self.begin_request(request)?;
+        self.await_answer(request_id, operation)
     }
 
     pub(crate) fn await_answer(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         operation: impl Fn() -> String + Copy,
     ) -> Result<ReceivedAnswer, Error> {
-        self.await_until(call_id, &mut self.deadline(), operation)
+        self.await_until(request_id, &mut self.deadline(), operation)
     }
 
     fn await_until(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
     ) -> Result<ReceivedAnswer, Error> {
-        let outcome = match self.calls.take(call_id) {
+        let outcome = match self.requests.take(request_id) {
             Some(outcome) => outcome,
-            None => {
-                self.wait_for(call_id, deadline, operation).inspect_err(|_| self.ignore(call_id))?
-            }
+            None => self
+                .wait_for(request_id, deadline, operation)
+                .inspect_err(|_| self.ignore(request_id))?,
         };
         results::received(outcome, operation)
     }
 
     fn wait_for(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         deadline: &mut Deadline,
         operation: impl Fn() -> String + Copy,
     ) -> Result<Outcome, Error> {
@@ -537,7 +539,7 @@ impl Client {
         let mut waited = self.flush_until(deadline).inspect_err(|_| self.core.give_up_unsent());
         self.poll_briefly();
         loop {
-            if let Some(outcome) = self.calls.take(call_id) {
+            if let Some(outcome) = self.requests.take(request_id) {
                 return Ok(outcome);
             }
             waited?;
@@ -548,9 +550,9 @@ impl Client {
     /// Takes answers that arrive within a few microseconds, without reading the clock.
     #[inline]
     fn poll_briefly(&mut self) {
-        let Client { core, calls, .. } = self;
-        if !calls.any_ready() {
-            core.poll_briefly(|call_id, outcome| calls.complete(call_id, outcome));
+        let Client { core, requests, .. } = self;
+        if !requests.any_ready() {
+            core.poll_briefly(|request_id, outcome| requests.complete(request_id, outcome));
         }
     }
 
@@ -571,8 +573,8 @@ impl Client {
         if left.is_zero() {
             return Err(results::too_late(deadline.limit(), operation));
         }
-        let Client { core, calls, .. } = self;
-        core.wait(left, |call_id, outcome| calls.complete(call_id, outcome));
+        let Client { core, requests, .. } = self;
+        core.wait(left, |request_id, outcome| requests.complete(request_id, outcome));
         Ok(())
     }
 }

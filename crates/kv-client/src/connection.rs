@@ -10,15 +10,14 @@ use fabric::{Completion, Done, Lane, Op, RemoteRegion, Slice, Slices, Window, bu
 use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
-use crate::call_id::CallId;
+use crate::client_buffer::{ClientBuffer, Lease};
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{
-    CACHE_LINE, NotReceived, Outcome, PendingBatch, PendingBatches, RequestOutcome,
-};
 use crate::next_batch::NextBatch;
-use crate::receive_buffer::{Lease, ReceiveBuffer};
+use crate::outcome::{Outcome, RequestOutcome};
+use crate::pending_batches::{CACHE_LINE, NotReceived, PendingBatch, PendingBatches};
+use crate::request_id::RequestId;
 use crate::request_slots::{Announced, RequestSlots};
 use crate::results;
 
@@ -26,7 +25,7 @@ use crate::results;
 pub(crate) struct Connection {
     link: Link,
     pub(crate) hello: ServerHello,
-    receive_buffer: Arc<ReceiveBuffer>,
+    client_buffer: Arc<ClientBuffer>,
     /// Operations that wait for space in the link's queue.
     ops: VecDeque<Op>,
     receives: VecDeque<Op>,
@@ -47,17 +46,17 @@ impl Connection {
     /// Connects to a store, and resumes a session if there is one.
     pub(crate) fn open(
         endpoint: &Endpoint,
-        receive_buffer: &Arc<ReceiveBuffer>,
+        client_buffer: &Arc<ClientBuffer>,
         to: &Destination<'_>,
         session: Option<[u8; 16]>,
     ) -> Result<Self, Error> {
         let Destination { server, limit, .. } = *to;
         let deadline = Instant::now() + limit;
-        let slots = RequestSlots::new(receive_buffer);
+        let slots = RequestSlots::new(client_buffer);
         let mut link = to
             .connect(endpoint)
             .map_err(|error| Error::of_fabric(format!("reach the store at {server}"), error))?;
-        let (hello, ops) = open_session(&mut link, receive_buffer, to, deadline, session)
+        let (hello, ops) = open_session(&mut link, client_buffer, to, deadline, session)
             .inspect_err(|_| {
                 // The store may have resumed it, and must not take this for its end.
                 if session.is_some() {
@@ -70,7 +69,7 @@ impl Connection {
         Ok(Connection {
             link,
             hello,
-            receive_buffer: receive_buffer.clone(),
+            client_buffer: client_buffer.clone(),
             ops,
             receives,
             batches: PendingBatches::default(),
@@ -115,7 +114,7 @@ impl Connection {
         let answers =
             next_batch.requests.len() * Answer::LENGTH + next_batch.inline_bytes + padding;
         let begins = PendingBatch::answers_after(message);
-        let lease = self.receive_buffer.lease(begins + answers)?;
+        let lease = self.client_buffer.lease(begins + answers)?;
         let capacity = lease.len() - begins;
         let tag = self.batches.next_tag();
         let head = BatchHead {
@@ -125,16 +124,16 @@ impl Connection {
             at: (lease.offset() + begins) as u64,
             capacity: capacity as u64,
         };
-        let memory = self.receive_buffer.memory();
+        let memory = self.client_buffer.memory();
         memory.write(lease.offset(), &head.to_bytes());
         memory.write(lease.offset() + BatchHead::LENGTH, &next_batch.bytes);
         let requests = next_batch.empty(self.batches.spare_requests());
         let batch = PendingBatch::new(lease, message, requests);
-        match self.slots.announce(&self.receive_buffer, tag, &batch) {
+        match self.slots.announce(&self.client_buffer, tag, &batch) {
             Announced::Polled => {}
             Announced::NotPolled => self.ops.push_back(Op::send(SEND, batch.message())),
             Announced::NeedsWakeup => {
-                self.ops.push_back(Op::send(SEND, self.receive_buffer.check_slots_message()))
+                self.ops.push_back(Op::send(SEND, self.client_buffer.check_slots_message()))
             }
         }
         self.batches.insert(tag, batch);
@@ -156,17 +155,17 @@ impl Connection {
     fn try_reading_in_place(&mut self) -> bool {
         if let (Some(pool), 0..MAX_IN_PLACE_ATTEMPTS) = (&self.pool, self.in_place_attempts) {
             self.in_place_attempts += 1;
-            self.in_place = self.link.read_mapped(pool, 0, &self.receive_buffer.scratch());
+            self.in_place = self.link.read_mapped(pool, 0, &self.client_buffer.scratch());
         }
         self.in_place
     }
 
     /// Sends a message that grants or revokes memory.
     pub(crate) fn send_grant(&mut self, message: &[u8]) -> Result<(), Error> {
-        let lease = self.receive_buffer.lease(message.len())?;
-        self.receive_buffer.memory().write(lease.offset(), message);
+        let lease = self.client_buffer.lease(message.len())?;
+        self.client_buffer.memory().write(lease.offset(), message);
         let slice =
-            self.receive_buffer.region().slice(lease.offset()..lease.offset() + message.len());
+            self.client_buffer.region().slice(lease.offset()..lease.offset() + message.len());
         let op_id = (FIRST_GRANT..)
             .find(|op_id| !self.grant_messages.contains_key(op_id))
             .unwrap_or(FIRST_GRANT);
@@ -177,8 +176,11 @@ impl Connection {
 
     /// Takes answers that have arrived; does not wait.
     #[inline]
-    pub(crate) fn poll(&mut self, complete: &mut impl FnMut(CallId, Outcome)) -> Result<(), Error> {
-        self.slots.wake(&self.receive_buffer);
+    pub(crate) fn poll(
+        &mut self,
+        complete: &mut impl FnMut(RequestId, Outcome),
+    ) -> Result<(), Error> {
+        self.slots.wake(&self.client_buffer);
         self.completion_flags(complete)?;
         self.post();
         let mut done = std::mem::take(&mut self.done);
@@ -191,7 +193,7 @@ impl Connection {
     /// Waits for answers, up to a limit.
     pub(crate) fn wait(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
         limit: Duration,
     ) -> Result<(), Error> {
         self.post();
@@ -200,7 +202,7 @@ impl Connection {
         }
         let mut done = std::mem::take(&mut self.done);
         wait(&mut self.link, &mut done, limit);
-        self.slots.wake(&self.receive_buffer);
+        self.slots.wake(&self.client_buffer);
         let taken =
             self.take(&mut done, complete).and_then(|()| self.completion_flags(complete).map(drop));
         self.done = done;
@@ -211,10 +213,10 @@ impl Connection {
     #[inline]
     fn completion_flags(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<bool, Error> {
         let mut any = false;
-        while let Some(tag) = self.slots.completed(&self.receive_buffer) {
+        while let Some(tag) = self.slots.completed(&self.client_buffer) {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
             let mut read_in_place = |at: u64, into: &Slice| {
@@ -222,7 +224,7 @@ impl Connection {
             };
             self.batches.finish(tag, &mut read_in_place, complete).map_err(not_received)?;
             if self.in_place {
-                self.slots.publish_consumed(&self.receive_buffer);
+                self.slots.publish_consumed(&self.client_buffer);
             }
         }
         if self.batches.is_drained() { Err(closing()) } else { Ok(any) }
@@ -233,7 +235,7 @@ impl Connection {
     #[inline]
     pub(crate) fn poll_briefly(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { BRIEF_POLLS } {
             if self.completion_flags(complete)? {
@@ -248,7 +250,7 @@ impl Connection {
     /// time to sleep and the store is informed.
     fn wait_for_completion_flags(
         &mut self,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
         limit: Duration,
     ) -> Result<bool, Error> {
         let begun = Instant::now();
@@ -270,7 +272,7 @@ impl Connection {
             }
             if !busy_wait(waited) {
                 return Ok(
-                    !self.slots.sleep(&self.receive_buffer) || self.completion_flags(complete)?
+                    !self.slots.sleep(&self.client_buffer) || self.completion_flags(complete)?
                 );
             }
         }
@@ -288,7 +290,7 @@ impl Connection {
     fn take(
         &mut self,
         done: &mut Vec<Completion>,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<(), Error> {
         let mut lost = None;
         for completion in done.drain(..) {
@@ -352,7 +354,7 @@ impl Connection {
     pub(crate) fn arm(&mut self) -> bool {
         self.ops.is_empty()
             && self.receives.is_empty()
-            && self.slots.sleep(&self.receive_buffer)
+            && self.slots.sleep(&self.client_buffer)
             && self.link.arm()
     }
 
@@ -360,7 +362,7 @@ impl Connection {
         self.link.fd()
     }
 
-    /// Closes a connection that is lost, so that the store does not write to the receive buffer any more, and returns the
+    /// Closes a connection that is lost, so that the store does not write to the client buffer any more, and returns the
     /// batches in flight. The store keeps the session, which another connection resumes.
     pub(crate) fn close(self) -> PendingBatches {
         let Connection { mut link, batches, .. } = self;
@@ -373,24 +375,24 @@ impl Connection {
 /// Opens or resumes a session; returns the store's hello, and operations that are still to be posted.
 fn open_session(
     link: &mut Link,
-    receive_buffer: &Arc<ReceiveBuffer>,
+    client_buffer: &Arc<ClientBuffer>,
     to: &Destination<'_>,
     deadline: Instant,
     session: Option<[u8; 16]>,
 ) -> Result<(ServerHello, VecDeque<Op>), Error> {
     let region = link
-        .grant(receive_buffer.region())
-        .map_err(|error| Error::of_fabric("grant the receive buffer to the store", error))?
+        .grant(client_buffer.region())
+        .map_err(|error| Error::of_fabric("grant the client buffer to the store", error))?
         .to_bytes();
     let hello_bytes =
-        ClientHello::Store { session, receive_buffer: region, slot_block: true }.to_bytes();
-    let lease = receive_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
+        ClientHello::Store { session, client_buffer: region, slot_block: true }.to_bytes();
+    let lease = client_buffer.lease(hello_bytes.len() + ServerHello::LENGTH)?;
     let (from, end) = (lease.offset(), lease.offset() + hello_bytes.len());
-    receive_buffer.memory().write(from, &hello_bytes);
-    let answer = receive_buffer.region().slice(end..end + ServerHello::LENGTH);
+    client_buffer.memory().write(from, &hello_bytes);
+    let answer = client_buffer.region().slice(end..end + ServerHello::LENGTH);
     let mut ops = VecDeque::from([
         Op::receive(RECEIVE, answer.clone()),
-        Op::send(SEND, receive_buffer.region().slice(from..end)),
+        Op::send(SEND, client_buffer.region().slice(from..end)),
     ]);
     let Destination { server, limit, .. } = *to;
     let hello = loop {

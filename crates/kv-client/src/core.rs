@@ -1,4 +1,4 @@
-//! Requests to a store, over connections that may be lost and made again.
+//! The common part of both clients: requests to a store, over connections that may be lost and made again.
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use fabric::{Lane, Memory, Pages, Region, Rights};
 use kv_proto::wire::{Grant, Limits, Request};
 
 use crate::address::Address;
-use crate::call_id::CallId;
+use crate::client_buffer::{ClientBuffer, Lease};
 use crate::connection::Connection;
 use crate::destination::Destination;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handles;
-use crate::in_flight::{Outcome, PendingBatches, RequestOutcome};
 use crate::next_batch::NextBatch;
-use crate::receive_buffer::{Lease, ReceiveBuffer};
+use crate::outcome::{Outcome, RequestOutcome};
+use crate::pending_batches::PendingBatches;
+use crate::request_id::RequestId;
 use crate::retry::Pauses;
 use crate::settings::Settings;
 
@@ -24,7 +25,7 @@ use crate::settings::Settings;
 pub(crate) struct ClientCore {
     settings: Settings,
     endpoint: Endpoint,
-    receive_buffer: Arc<ReceiveBuffer>,
+    client_buffer: Arc<ClientBuffer>,
     connection: Option<Connection>,
     next_batch: NextBatch,
     /// A lost connection that is not closed yet, since closing may take a moment.
@@ -45,7 +46,7 @@ pub(crate) struct ClientCore {
 }
 
 impl ClientCore {
-    /// Registers the receive buffer, and connects to the first store that answers.
+    /// Registers the client buffer, and connects to the first store that answers.
     pub(crate) fn connect(settings: Settings) -> Result<Self, Error> {
         settings.check()?;
         let failed = |call: &str| {
@@ -54,17 +55,17 @@ impl ClientCore {
         };
         let endpoint =
             Endpoint::new(settings.link.clone()).map_err(failed("open the transports"))?;
-        let memory = Memory::allocate(settings.receive_buffer_bytes, Pages::Auto)
-            .map_err(failed("allocate the receive buffer"))?;
+        let memory = Memory::allocate(settings.client_buffer_bytes, Pages::Auto)
+            .map_err(failed("allocate the client buffer"))?;
         let rights = Rights { read: true, write: true, atomic: false };
         let region =
-            endpoint.register(&memory, rights).map_err(failed("register the receive buffer"))?;
-        let receive_buffer = ReceiveBuffer::new(region);
+            endpoint.register(&memory, rights).map_err(failed("register the client buffer"))?;
+        let client_buffer = ClientBuffer::new(region);
         let deadline = Instant::now() + settings.timeout;
         let mut core = ClientCore {
             settings,
             endpoint,
-            receive_buffer,
+            client_buffer,
             connection: None,
             lost_connection: None,
             next_batch: NextBatch::default(),
@@ -90,8 +91,8 @@ impl ClientCore {
         &self.settings
     }
 
-    pub(crate) fn receive_buffer(&self) -> &Arc<ReceiveBuffer> {
-        &self.receive_buffer
+    pub(crate) fn client_buffer(&self) -> &Arc<ClientBuffer> {
+        &self.client_buffer
     }
 
     /// The limits from the store's hello.
@@ -138,7 +139,7 @@ impl ClientCore {
     /// Adds a request to the next batch. `ClientLimit`: take answers first.
     pub(crate) fn submit(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         request: &Request<'_>,
         lease: &mut Option<Lease>,
     ) -> Result<(), Error> {
@@ -150,7 +151,7 @@ impl ClientCore {
                 return Err(Error::new(ErrorKind::TooLong, text));
             }
         }
-        self.next_batch.push(call_id, request, lease.take());
+        self.next_batch.push(request_id, request, lease.take());
         Ok(())
     }
 
@@ -167,7 +168,7 @@ impl ClientCore {
     fn close_dropped(&mut self) {
         for handle in self.handles.take_dropped() {
             // The answer is not needed.
-            let closed = self.submit(CallId::NONE, &Request::Close { handle }, &mut None);
+            let closed = self.submit(RequestId::NONE, &Request::Close { handle }, &mut None);
             if closed.is_err_and(|error| error.kind() == ErrorKind::ClientLimit) {
                 self.handles.put_back(handle);
             }
@@ -195,7 +196,7 @@ impl ClientCore {
 
     /// Delivers answers, without waiting.
     #[inline]
-    pub(crate) fn poll(&mut self, mut complete: impl FnMut(CallId, Outcome)) {
+    pub(crate) fn poll(&mut self, mut complete: impl FnMut(RequestId, Outcome)) {
         if self.deliver_unreported(&mut complete) {
             return;
         }
@@ -207,7 +208,7 @@ impl ClientCore {
     }
 
     /// Delivers answers, and waits for the first of them up to a limit.
-    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(CallId, Outcome)) {
+    pub(crate) fn wait(&mut self, limit: Duration, mut complete: impl FnMut(RequestId, Outcome)) {
         if self.deliver_unreported(&mut complete) {
             return;
         }
@@ -220,7 +221,7 @@ impl ClientCore {
 
     /// Delivers answers that arrive within a few microseconds, over shared memory.
     #[inline]
-    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(CallId, Outcome)) {
+    pub(crate) fn poll_briefly(&mut self, mut complete: impl FnMut(RequestId, Outcome)) {
         if let Some(connection) = &mut self.connection
             && let Err(error) = connection.poll_briefly(&mut complete)
         {
@@ -229,11 +230,11 @@ impl ClientCore {
     }
 
     #[inline]
-    fn deliver_unreported(&mut self, complete: &mut impl FnMut(CallId, Outcome)) -> bool {
+    fn deliver_unreported(&mut self, complete: &mut impl FnMut(RequestId, Outcome)) -> bool {
         let any = !self.unreported.is_empty();
         self.unreported
             .drain(..)
-            .for_each(|RequestOutcome { call_id, outcome }| complete(call_id, outcome));
+            .for_each(|RequestOutcome { request_id, outcome }| complete(request_id, outcome));
         any
     }
 
@@ -297,7 +298,7 @@ impl ClientCore {
             let limit = if several { left.min(ADDRESS_TIMEOUT) } else { left };
             let source = self.settings.credentials.as_ref();
             let to = Destination { server, socket, source, limit };
-            match Connection::open(&self.endpoint, &self.receive_buffer, &to, self.session) {
+            match Connection::open(&self.endpoint, &self.client_buffer, &to, self.session) {
                 Ok(connection) => return Ok(connection),
                 Err(error) => failed = Some(all_of(failed, error)),
             }
@@ -380,7 +381,7 @@ impl ClientCore {
         !self.next_batch.is_empty()
     }
 
-    /// Whether no request is in flight that could free a part of the receive buffer.
+    /// Whether no request is in flight that could free a part of the client buffer.
     pub(crate) fn is_idle(&self) -> bool {
         self.unanswered.is_empty()
             && self.unreported.is_empty()
@@ -391,12 +392,10 @@ impl ClientCore {
     /// Discards requests that could not be sent.
     pub(crate) fn give_up_unsent(&mut self) {
         let requests = self.next_batch.empty(Vec::new()).into_iter();
-        self.unreported.extend(
-            requests.map(|request| RequestOutcome {
-                call_id: request.call_id,
-                outcome: Outcome::Unsent,
-            }),
-        );
+        self.unreported.extend(requests.map(|request| RequestOutcome {
+            request_id: request.request_id,
+            outcome: Outcome::Unsent,
+        }));
     }
 }
 

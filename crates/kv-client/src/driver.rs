@@ -14,10 +14,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::call_id::CallId;
 use crate::core::ClientCore;
 use crate::error::{Error, ErrorKind};
-use crate::in_flight::Outcome;
+use crate::outcome::Outcome;
+use crate::request_id::RequestId;
 use crate::retry::Pauses;
 
 /// One request: how it is submitted, again if it had to wait, and where its outcome goes.
@@ -26,12 +26,12 @@ pub(crate) struct QueuedRequest {
     pub(crate) outcome: oneshot::Sender<Result<Outcome, Error>>,
 }
 
-pub(crate) type Submit = Box<dyn FnMut(&mut ClientCore, CallId) -> Result<(), Error> + Send>;
+pub(crate) type Submit = Box<dyn FnMut(&mut ClientCore, RequestId) -> Result<(), Error> + Send>;
 
 /// State that the task shares with callers.
 pub(crate) struct Shared {
-    /// The length of the receive buffer.
-    pub(crate) receive_buffer: usize,
+    /// The length of the client buffer.
+    pub(crate) client_buffer: usize,
     state: Mutex<State>,
 }
 
@@ -88,10 +88,10 @@ pub(crate) struct Driver {
     core: ClientCore,
     requests: mpsc::Receiver<QueuedRequest>,
     /// The callers that wait for an answer.
-    callers: HashMap<CallId, oneshot::Sender<Result<Outcome, Error>>>,
+    callers: HashMap<RequestId, oneshot::Sender<Result<Outcome, Error>>>,
     /// Requests that wait for space or a connection.
     waiting_for_space: VecDeque<QueuedRequest>,
-    call_id: CallId,
+    request_id: RequestId,
     shared: Arc<Shared>,
 }
 
@@ -108,7 +108,7 @@ impl Driver {
         requests: mpsc::Receiver<QueuedRequest>,
     ) -> (Self, Arc<Shared>) {
         let shared = Arc::new(Shared {
-            receive_buffer: core.receive_buffer().len(),
+            client_buffer: core.client_buffer().len(),
             state: Mutex::new(State::of(&core)),
         });
         let (callers, waiting_for_space) = (HashMap::new(), VecDeque::new());
@@ -118,7 +118,7 @@ impl Driver {
                 requests,
                 callers,
                 waiting_for_space,
-                call_id: CallId::NONE,
+                request_id: RequestId::NONE,
                 shared: shared.clone(),
             },
             shared,
@@ -211,7 +211,7 @@ impl Driver {
                 },
                 // The descriptor was not readable just now, so this is a new event or an old one.
                 ready = fd.readable() => ready.map_err(io_failed)?.clear_ready(),
-                // Callers that drop values free space in the receive buffer, without a notification.
+                // Callers that drop values free space in the client buffer, without a notification.
                 () = tokio::time::sleep(RETRY_INTERVAL), if waits => {}
                 // The next flush closes them.
                 () = handles.dropped() => {}
@@ -251,9 +251,9 @@ impl Driver {
         if request.outcome.is_closed() {
             return;
         }
-        self.call_id = self.call_id.next();
-        match (request.submit)(&mut self.core, self.call_id) {
-            Ok(()) => drop(self.callers.insert(self.call_id, request.outcome)),
+        self.request_id = self.request_id.next();
+        match (request.submit)(&mut self.core, self.request_id) {
+            Ok(()) => drop(self.callers.insert(self.request_id, request.outcome)),
             Err(error)
                 if matches!(error.kind(), ErrorKind::ClientLimit | ErrorKind::Unavailable) =>
             {
@@ -266,9 +266,9 @@ impl Driver {
     fn deliver(&mut self) -> bool {
         let Driver { core, callers, .. } = self;
         let mut any = false;
-        core.poll(|call_id, outcome| {
+        core.poll(|request_id, outcome| {
             any = true;
-            if let Some(answer) = callers.remove(&call_id) {
+            if let Some(answer) = callers.remove(&request_id) {
                 let _ = answer.send(Ok(outcome));
             }
         });

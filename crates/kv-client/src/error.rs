@@ -28,7 +28,7 @@ pub enum ErrorKind {
     Condition(Option<u64>),
     /// The store's memory or its disk is full.
     Full,
-    /// The value is longer than the store accepts, or than the receive buffer holds: use [`Client::open`] and
+    /// The value is longer than the store accepts, or than the client buffer holds: use [`Client::open`] and
     /// [`Client::create`] for the latter.
     ///
     /// [`Client::open`]: crate::Client::open
@@ -48,7 +48,7 @@ pub enum ErrorKind {
     Overloaded,
     /// No store can be reached, the connection was lost, or the store closed the value that the call reads or writes.
     Unavailable,
-    /// This client's receive buffer or another of its limits is exhausted: drop values and pending calls, or use a larger receive buffer.
+    /// The client buffer or another limit of this client is exhausted: drop values and pending calls, or use a larger client buffer.
     ClientLimit,
     /// The rate limit of this client is exceeded: try again later.
     RateLimited,
@@ -64,8 +64,8 @@ pub enum ErrorKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
-    /// This client's receive buffer: [`Settings::receive_buffer_bytes`](crate::Settings::receive_buffer_bytes).
-    ReceiveBuffer,
+    /// The client buffer: [`Settings::client_buffer_bytes`](crate::Settings::client_buffer_bytes).
+    ClientBuffer,
     /// The store's memory.
     StoreMemory,
     /// The store's limit of bytes in flight.

@@ -33,7 +33,7 @@
 //! | read or write one value | [`Client::get`], [`Client::put`] |
 //! | read or write many | [`Client::get_many`], [`Client::put_many`] |
 //! | have many calls in flight | [`Client::begin_get`], [`Client::begin_put`], [`Client::ready`]; or tasks that share an [`AsyncClient`] |
-//! | move values longer than the receive buffer | [`Client::open`], [`Client::create`] |
+//! | move values longer than the client buffer | [`Client::open`], [`Client::create`] |
 //! | move values from and to your own memory without a copy | [`Client::register`], [`Client::get_into`], [`Client::put_from`] |
 //!
 //! # What it does not do
@@ -41,13 +41,23 @@
 //! It caches nothing, and copies nothing between stores: several [`Settings::servers`] are alternatives, not replicas.
 //! It never repeats a write unless the store knows whether it was done before; if that is unknown, the call fails with
 //! [`ErrorKind::Unknown`]. It reads no configuration file and no environment variable, and prints nothing.
+//!
+//! # Inside
+//!
+//! - A *call*, such as a get (`call.rs`), is one *step* after another (`step.rs`); each becomes one *request* (`kv_proto::wire`), and the next step
+//!   depends on the answer.
+//! - A request has an id, by which its *outcome* (`outcome.rs`) finds the caller: `request_table.rs`, for tasks `driver.rs`.
+//! - Requests are collected in the next *batch* (`next_batch.rs`), one message; once it is sent it is pending (`pending_batches.rs`) until all
+//!   of it is answered.
+//! - `connection.rs` sends batches over a *link*, or puts them into a request slot for a store on the same host (`request_slots.rs`).
+//! - `core.rs` has all this for both clients. If the connection is lost, it opens another and sends the pending batches again, except
+//!   writes that a new session of the store may have done already.
 
 mod address;
 mod async_client;
 mod call;
-mod call_id;
-mod call_table;
 mod client;
+mod client_buffer;
 mod connection;
 mod core;
 mod destination;
@@ -55,15 +65,17 @@ mod driver;
 mod drop_queue;
 mod error;
 mod handle;
-mod in_flight;
 mod length_hint;
 mod next_batch;
 mod options;
+mod outcome;
 mod page;
 mod pending;
-mod receive_buffer;
+mod pending_batches;
 mod registered_buffer;
+mod request_id;
 mod request_slots;
+mod request_table;
 mod results;
 mod retry;
 mod settings;
@@ -73,14 +85,13 @@ mod value;
 
 pub use address::Address;
 pub use async_client::AsyncClient;
-pub use call_id::CallId;
 pub use client::Client;
 pub use error::{Error, ErrorKind, Resource};
 pub use kv_proto::Condition;
 pub use kv_proto::wire::Limits;
 pub use options::PutOptions;
 pub use page::{Cursor, Page};
-pub use pending::Pending;
+pub use pending::{CallId, Pending};
 pub use registered_buffer::RegisteredBuffer;
 pub use results::Stored;
 pub use settings::{CredentialSource, Settings};

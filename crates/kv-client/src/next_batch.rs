@@ -2,8 +2,8 @@
 
 use kv_proto::wire::{BatchHead, Limits, Place, Request};
 
-use crate::call_id::CallId;
-use crate::receive_buffer::Lease;
+use crate::client_buffer::Lease;
+use crate::request_id::RequestId;
 
 /// The encoded requests of the next batch.
 #[derive(Default)]
@@ -16,8 +16,8 @@ pub(crate) struct NextBatch {
 
 /// What the client keeps of a request until it is answered.
 pub(crate) struct PendingRequest {
-    /// Identifies the caller.
-    pub(crate) call_id: CallId,
+    /// By which its outcome finds the caller.
+    pub(crate) request_id: RequestId,
     /// Whether its bytes follow after the answers.
     pub(crate) is_inline: bool,
     /// Whether it is a write.
@@ -42,7 +42,12 @@ impl NextBatch {
             && (self.requests.is_empty() || inline_bytes <= MAX_INLINE_BYTES)
     }
 
-    pub(crate) fn push(&mut self, call_id: CallId, request: &Request<'_>, lease: Option<Lease>) {
+    pub(crate) fn push(
+        &mut self,
+        request_id: RequestId,
+        request: &Request<'_>,
+        lease: Option<Lease>,
+    ) {
         request.put(&mut self.bytes);
         self.inline_bytes = self.inline_bytes.saturating_add(request.inline_len() as usize);
         let is_inline = match request {
@@ -52,7 +57,7 @@ impl NextBatch {
         };
         let (writes, opens_handle) = (request.sequence().is_some(), request.opens_handle());
         self.requests.push(PendingRequest {
-            call_id,
+            request_id,
             is_inline,
             writes,
             opens_handle,
@@ -100,7 +105,7 @@ mod tests {
     fn batch(request: &Request<'_>, limits: &Limits) -> usize {
         let mut next_batch = NextBatch::default();
         while next_batch.fits(request, limits) {
-            next_batch.push(CallId::NONE, request, None);
+            next_batch.push(RequestId::NONE, request, None);
         }
         next_batch.requests.len()
     }
@@ -132,7 +137,7 @@ mod tests {
     #[test]
     fn a_sent_batch_leaves_an_empty_one() {
         let mut next_batch = NextBatch::default();
-        next_batch.push(CallId::NONE, &get(100), None);
+        next_batch.push(RequestId::NONE, &get(100), None);
         assert!(!next_batch.is_empty() && next_batch.inline_bytes == 100);
         assert_eq!(next_batch.empty(Vec::new()).len(), 1);
         assert!(

@@ -11,8 +11,8 @@ use crate::client::Client;
 use crate::drop_queue::DropQueue;
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
-use crate::in_flight::ReceivedAnswer;
 use crate::options::PutOptions;
+use crate::outcome::ReceivedAnswer;
 use crate::pending::Dropped;
 use crate::results::{self, Stored};
 use crate::step::{CallArguments, check, describe};
@@ -135,7 +135,7 @@ impl Client {
             keep: true,
             checksum: checked,
         };
-        let ReceivedAnswer { answer, handle, .. } = self.call(&request, operation)?;
+        let ReceivedAnswer { answer, handle, .. } = self.request(&request, operation)?;
         let Some(metadata) = results::found(&answer, operation)? else { return Ok(None) };
         target.verify(&answer, 0, operation)?;
         let (mut done, wanted) = (answer.written, capacity.min(metadata.length));
@@ -145,13 +145,13 @@ impl Client {
         {
             let (id, length, place) =
                 (handle.id(), (wanted - done).min(max_bytes), target.place(done));
-            let call_id = self.begin_by(&mut self.deadline(), |core, call_id| {
+            let request_id = self.begin_by(&mut self.deadline(), |core, request_id| {
                 let handle = id.on(core.connection());
                 let offset = done;
                 let request = Request::Read { handle, offset, length, place, checksum: checked };
-                core.submit(call_id, &request, &mut None)
+                core.submit(request_id, &request, &mut None)
             })?;
-            let more = self.await_answer(call_id, operation)?.answer;
+            let more = self.await_answer(request_id, operation)?.answer;
             results::found(&more, operation)?;
             target.verify(&more, done, operation)?;
             if more.written == 0 {
@@ -205,12 +205,12 @@ impl Client {
         let mut offset = 0;
         while offset < length {
             let chunk = (length - offset).min(max_bytes);
-            let call_id = self.begin_by(&mut self.deadline(), |core, call_id| {
+            let request_id = self.begin_by(&mut self.deadline(), |core, request_id| {
                 let (handle, source) = (id.on(core.connection()), source(offset));
                 let request = Request::Chunk { handle, offset, length: chunk, source };
-                core.submit(call_id, &request, &mut None)
+                core.submit(request_id, &request, &mut None)
             })?;
-            results::stored(&self.await_answer(call_id, operation)?.answer, operation)?;
+            results::stored(&self.await_answer(request_id, operation)?.answer, operation)?;
             offset += chunk;
         }
         Ok(())

@@ -4,8 +4,8 @@ use std::sync::atomic::{Ordering, fence};
 
 use kv_proto::wire::{RequestSlot, SlotBlock};
 
-use crate::in_flight::PendingBatch;
-use crate::receive_buffer::ReceiveBuffer;
+use crate::client_buffer::ClientBuffer;
+use crate::pending_batches::PendingBatch;
 
 /// Our side of the slot block.
 pub(crate) struct RequestSlots {
@@ -38,8 +38,8 @@ pub(crate) enum Announced {
 
 impl RequestSlots {
     /// An empty slot block, for a connection that is about to be opened.
-    pub(crate) fn new(receive_buffer: &ReceiveBuffer) -> Self {
-        receive_buffer.memory().write(0, &[0; SlotBlock::LENGTH]);
+    pub(crate) fn new(client_buffer: &ClientBuffer) -> Self {
+        client_buffer.memory().write(0, &[0; SlotBlock::LENGTH]);
         RequestSlots { last: 0, announced: [None; SlotBlock::SLOTS], count: 0, asleep: false }
     }
 
@@ -52,11 +52,11 @@ impl RequestSlots {
     #[inline]
     pub(crate) fn announce(
         &mut self,
-        receive_buffer: &ReceiveBuffer,
+        client_buffer: &ClientBuffer,
         tag: u32,
         batch: &PendingBatch,
     ) -> Announced {
-        let memory = receive_buffer.memory();
+        let memory = client_buffer.memory();
         let polls = || memory.load(SlotBlock::STORE) == SlotBlock::SET;
         let sequence = self.last + 1;
         let place = (sequence % SlotBlock::SLOTS as u64) as usize;
@@ -80,13 +80,13 @@ impl RequestSlots {
 
     /// The tag of a batch that was answered.
     #[inline]
-    pub(crate) fn completed(&mut self, receive_buffer: &ReceiveBuffer) -> Option<u32> {
+    pub(crate) fn completed(&mut self, client_buffer: &ClientBuffer) -> Option<u32> {
         if self.count == 0 {
             return None;
         }
         for announced in &mut self.announced {
             if let Some(PendingSlot { tag, sequence, completion_flag }) = *announced
-                && receive_buffer.memory().load(completion_flag) == sequence
+                && client_buffer.memory().load(completion_flag) == sequence
             {
                 *announced = None;
                 self.count -= 1;
@@ -99,36 +99,36 @@ impl RequestSlots {
     /// Publishes that all answers before the oldest announced batch were consumed: the store releases the values pinned for
     /// them.
     #[inline]
-    pub(crate) fn publish_consumed(&self, receive_buffer: &ReceiveBuffer) {
+    pub(crate) fn publish_consumed(&self, client_buffer: &ClientBuffer) {
         let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
-        receive_buffer
+        client_buffer
             .memory()
             .store(SlotBlock::CONSUMED, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
     /// Publishes that we are about to sleep; `false`: a flag is set already.
-    pub(crate) fn sleep(&mut self, receive_buffer: &ReceiveBuffer) -> bool {
+    pub(crate) fn sleep(&mut self, client_buffer: &ClientBuffer) -> bool {
         if self.count == 0 {
             return true;
         }
-        receive_buffer.memory().store(SlotBlock::CLIENT, SlotBlock::SET);
+        client_buffer.memory().store(SlotBlock::CLIENT, SlotBlock::SET);
         self.asleep = true;
         fence(Ordering::SeqCst);
         let is_set = |announced: &PendingSlot| {
-            receive_buffer.memory().load(announced.completion_flag) == announced.sequence
+            client_buffer.memory().load(announced.completion_flag) == announced.sequence
         };
         let any = self.announced.iter().flatten().any(is_set);
         if any {
-            self.wake(receive_buffer);
+            self.wake(client_buffer);
         }
         !any
     }
 
     /// We are awake.
     #[inline]
-    pub(crate) fn wake(&mut self, receive_buffer: &ReceiveBuffer) {
+    pub(crate) fn wake(&mut self, client_buffer: &ClientBuffer) {
         if std::mem::take(&mut self.asleep) {
-            receive_buffer.memory().store(SlotBlock::CLIENT, 0);
+            client_buffer.memory().store(SlotBlock::CLIENT, 0);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use kv_proto::wire::{Answer, Entries, Status};
 
 use crate::error::{Error, ErrorKind, Resource};
-use crate::in_flight::{Outcome, ReceivedAnswer, metadata};
+use crate::outcome::{Outcome, ReceivedAnswer, metadata};
 use crate::page::{Cursor, Page};
 use crate::value::{Metadata, Value};
 
@@ -33,10 +33,10 @@ pub(crate) fn received(
             Err(Error::new(ErrorKind::Unknown, format!("{}: {why}", operation())))
         }
         Outcome::Unsent => {
-            let why = "the receive buffer has no space for the request — drop values that are not needed, or raise \
-                       receive_buffer_bytes";
+            let why = "the client buffer has no space for the request — drop values that are not needed, or raise \
+                       client_buffer_bytes";
             let error = Error::new(ErrorKind::ClientLimit, format!("{}: {why}", operation()));
-            Err(error.of(Resource::ReceiveBuffer))
+            Err(error.of(Resource::ClientBuffer))
         }
         Outcome::Lost => {
             let why = "the connection was lost before the store answered — try again";
@@ -117,13 +117,13 @@ pub(crate) fn complete_value(
     })
 }
 
-pub(crate) fn beyond_receive_buffer(length: u64, operation: impl FnOnce() -> String) -> Error {
+pub(crate) fn beyond_client_buffer(length: u64, operation: impl FnOnce() -> String) -> Error {
     let text = format!(
-        "{}: {length} bytes are more than half of the receive buffer — read it in chunks, or raise \
-         receive_buffer_bytes",
+        "{}: {length} bytes are more than half of the client buffer — read it in chunks, or raise \
+         client_buffer_bytes",
         operation()
     );
-    Error::new(ErrorKind::TooLong, text).of(Resource::ReceiveBuffer)
+    Error::new(ErrorKind::TooLong, text).of(Resource::ClientBuffer)
 }
 
 /// A page of keys.

@@ -35,14 +35,14 @@ pub struct Settings {
     /// [`ErrorKind::Misuse`] if there is none, or one is not `HOST:PORT`.
     pub servers: Vec<Address>,
 
-    /// Length of the receive buffer: registered memory for requests, answers and the [`Value`](crate::Value)s that the
+    /// Length of the client buffer: registered memory for requests, answers and the [`Value`](crate::Value)s that the
     /// caller holds.
     ///
     /// Default: 64 MiB; the minimum is 1 MiB. Choose four times the longest value that is stored or read as a whole, or
     /// more if values are held for long. It counts against the limit of locked memory where RDMA is used. If it is too
     /// small, calls fail with [`ErrorKind::ClientLimit`] while values are held, and with [`ErrorKind::TooLong`] for values longer than
     /// half of it.
-    pub receive_buffer_bytes: usize,
+    pub client_buffer_bytes: usize,
 
     /// How long a call waits for the store's next answer, connecting and trying again included.
     ///
@@ -69,7 +69,7 @@ impl Settings {
     pub fn new(server: impl Into<Address>) -> Self {
         Settings {
             servers: vec![server.into()],
-            receive_buffer_bytes: 64 << 20,
+            client_buffer_bytes: 64 << 20,
             timeout: Duration::from_secs(30),
             link: fabric::link::Settings::default(),
             credentials: None,
@@ -83,10 +83,10 @@ impl Settings {
         self
     }
 
-    /// With another [`Settings::receive_buffer_bytes`].
+    /// With another [`Settings::client_buffer_bytes`].
     #[must_use]
-    pub fn with_receive_buffer_bytes(self, receive_buffer_bytes: usize) -> Self {
-        Settings { receive_buffer_bytes, ..self }
+    pub fn with_client_buffer_bytes(self, client_buffer_bytes: usize) -> Self {
+        Settings { client_buffer_bytes, ..self }
     }
 
     /// With another [`Settings::timeout`].
@@ -113,12 +113,12 @@ impl Settings {
         if self.servers.is_empty() {
             return misuse("connect to a store: servers is empty — name at least one".to_owned());
         }
-        if self.receive_buffer_bytes < MIN_RECEIVE_BUFFER_BYTES {
+        if self.client_buffer_bytes < MIN_CLIENT_BUFFER_BYTES {
             return misuse(format!(
-                "connect to a store: receive_buffer_bytes is {} — use {MIN_RECEIVE_BUFFER_BYTES} or more",
-                self.receive_buffer_bytes
+                "connect to a store: client_buffer_bytes is {} — use {MIN_CLIENT_BUFFER_BYTES} or more",
+                self.client_buffer_bytes
             ))
-            .map_err(|error| error.of(Resource::ReceiveBuffer));
+            .map_err(|error| error.of(Resource::ClientBuffer));
         }
         if self.timeout.is_zero() {
             return misuse("connect to a store: timeout is zero — allow some time".to_owned());
@@ -138,14 +138,14 @@ impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Settings")
             .field("servers", &self.servers)
-            .field("receive_buffer_bytes", &self.receive_buffer_bytes)
+            .field("client_buffer_bytes", &self.client_buffer_bytes)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()
     }
 }
 
 /// Holds the answers of a few batches.
-const MIN_RECEIVE_BUFFER_BYTES: usize = 1 << 20;
+const MIN_CLIENT_BUFFER_BYTES: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {
@@ -169,8 +169,8 @@ mod tests {
         let mut none = Settings::default();
         none.servers.clear();
         assert!(refused(&none).contains("servers"));
-        let small = Settings::default().with_receive_buffer_bytes((1 << 20) - 1);
-        assert!(refused(&small).contains("receive_buffer_bytes is 1048575"));
+        let small = Settings::default().with_client_buffer_bytes((1 << 20) - 1);
+        assert!(refused(&small).contains("client_buffer_bytes is 1048575"));
         assert!(refused(&Settings::default().with_timeout(Duration::ZERO)).contains("timeout"));
         assert!(refused(&Settings::default().with_server("node8")).contains("\"node8\""));
     }

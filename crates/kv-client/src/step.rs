@@ -1,17 +1,17 @@
-//! Requests of calls, for both clients.
+//! Steps of calls, for both clients: each becomes one request.
 
 use kv_proto::limits::MAX_KEY_BYTES;
 use kv_proto::wire::{Place, Request, Source};
 
-use crate::call_id::CallId;
+use crate::client_buffer::Lease;
 use crate::core::ClientCore;
 use crate::error::{Error, ErrorKind};
 use crate::handle::HandleId;
 use crate::options::PutOptions;
 use crate::page::Cursor;
-use crate::receive_buffer::Lease;
+use crate::request_id::RequestId;
 
-/// One request of a call.
+/// One step of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
     /// Reads the key's value; `keep`: opens a handle for the rest, if it is longer.
@@ -84,7 +84,7 @@ impl ClientCore {
     #[inline]
     pub(crate) fn submit_step(
         &mut self,
-        call_id: CallId,
+        request_id: RequestId,
         step: Step,
         arguments: &CallArguments<'_>,
         reserved: &mut Reserved,
@@ -131,10 +131,10 @@ impl ClientCore {
                 Request::List { prefix: key, cursor: cursor.0, length: LIST_PAGE_BYTES }
             }
         };
-        self.submit(call_id, &request, &mut reserved.lease)
+        self.submit(request_id, &request, &mut reserved.lease)
     }
 
-    /// Where the store finds the value. Short values are part of the request; longer ones are copied into the receive
+    /// Where the store finds the value. Short values are part of the request; longer ones are copied into the client
     /// buffer first, and stay in the lease if the request must wait.
     #[inline]
     fn source<'v>(&self, value: &'v [u8], reserved: &mut Reserved) -> Result<Source<'v>, Error> {
@@ -150,8 +150,8 @@ impl ClientCore {
         let lease = match &mut reserved.lease {
             Some(lease) => lease,
             none => {
-                let lease = none.insert(self.receive_buffer().lease(bytes.len())?);
-                lease.receive_buffer().memory().write(lease.offset(), bytes);
+                let lease = none.insert(self.client_buffer().lease(bytes.len())?);
+                lease.client_buffer().memory().write(lease.offset(), bytes);
                 lease
             }
         };
@@ -167,13 +167,13 @@ impl ClientCore {
     /// The maximum length of a value that one request stores.
     pub(crate) fn max_put_bytes(&self) -> usize {
         let max_bytes = self.limits().map_or(usize::MAX, |limits| limits.transfer as usize);
-        (self.receive_buffer().len() / 4).min(max_bytes)
+        (self.client_buffer().len() / 4).min(max_bytes)
     }
 
     /// The length of the chunks of longer values: long enough to be worth a request, and short enough that several
-    /// fit into the receive buffer.
+    /// fit into the client buffer.
     pub(crate) fn chunk(&self) -> usize {
-        (self.receive_buffer().len() / 16).clamp(64 << 10, 4 << 20)
+        (self.client_buffer().len() / 16).clamp(64 << 10, 4 << 20)
     }
 }
 

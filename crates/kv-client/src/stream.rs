@@ -1,15 +1,15 @@
-//! Values in chunks: for values longer than the receive buffer, or from a file.
+//! Values in chunks: for values longer than the client buffer, or from a file.
 
 use std::collections::VecDeque;
 
 use kv_proto::wire::{Place, Request, Source};
 
 use crate::call::{Begin, Commit};
-use crate::call_id::CallId;
 use crate::client::Client;
 use crate::error::{Error, ErrorKind};
 use crate::handle::Handle;
 use crate::options::PutOptions;
+use crate::request_id::RequestId;
 use crate::results::{self, Stored};
 use crate::step::{CHUNKS_IN_FLIGHT, CallArguments, Step, check, describe};
 use crate::value::{Metadata, Value};
@@ -25,7 +25,7 @@ pub struct Reader<'c> {
     handle: Option<Handle>,
     metadata: Metadata,
     /// Chunks in flight, in order, with their lengths.
-    in_flight: VecDeque<(CallId, u64)>,
+    in_flight: VecDeque<(RequestId, u64)>,
     first: Option<Value>,
     requested: u64,
     end: u64,
@@ -46,7 +46,7 @@ pub struct Writer<'c> {
     length: u64,
     written: u64,
     /// Chunks in flight.
-    in_flight: VecDeque<CallId>,
+    in_flight: VecDeque<RequestId>,
     chunk: usize,
 }
 
@@ -70,7 +70,7 @@ impl Client {
             keep: true,
             checksum: false,
         };
-        let (answer, first, handle) = self.call(&request, || name.clone())?.into_parts();
+        let (answer, first, handle) = self.request(&request, || name.clone())?.into_parts();
         let Some(metadata) = results::found(&answer, || name.clone())? else { return Ok(None) };
         let end = offset.saturating_add(length.unwrap_or(u64::MAX)).min(metadata.length);
         let requested = offset.saturating_add(answer.written).min(end.max(offset));
@@ -129,8 +129,8 @@ impl Reader<'_> {
         if let Some(first) = self.first.take().filter(|first| !first.is_empty()) {
             return Ok(Some(first));
         }
-        let Some((call_id, length)) = self.in_flight.pop_front() else { return Ok(None) };
-        let received = self.client.await_answer(call_id, || self.name.clone())?;
+        let Some((request_id, length)) = self.in_flight.pop_front() else { return Ok(None) };
+        let received = self.client.await_answer(request_id, || self.name.clone())?;
         let (answer, value, _) = received.into_parts();
         results::found(&answer, || self.name.clone())?;
         let whole = value.filter(|value| value.len() as u64 == length);
@@ -150,8 +150,8 @@ impl Reader<'_> {
             let (id, offset) = (handle.id(), self.requested);
             let length = self.chunk.min(self.end - offset);
             let read = Step::Read { handle: id, offset, length, checksum: false };
-            let call_id = self.client.begin_one(read, &CallArguments::of(&[]))?;
-            self.in_flight.push_back((call_id, length));
+            let request_id = self.client.begin_step(read, &CallArguments::of(&[]))?;
+            self.in_flight.push_back((request_id, length));
             self.requested += length;
             self.client.flush()?;
         }
@@ -162,7 +162,7 @@ impl Reader<'_> {
 impl Drop for Reader<'_> {
     fn drop(&mut self) {
         self.handle = None;
-        self.client.discard(&mut self.in_flight.drain(..).map(|(call_id, _)| call_id));
+        self.client.discard(&mut self.in_flight.drain(..).map(|(request_id, _)| request_id));
     }
 }
 
@@ -185,8 +185,8 @@ impl Writer<'_> {
         while self.in_flight.len() >= CHUNKS_IN_FLIGHT {
             self.finish_one()?;
         }
-        // The rest of the receive buffer may be in use: wait for a chunk in flight.
-        let call_id = loop {
+        // The rest of the client buffer may be in use: wait for a chunk in flight.
+        let request_id = loop {
             match self.send(chunk) {
                 Err(error)
                     if error.kind() == ErrorKind::ClientLimit && !self.in_flight.is_empty() =>
@@ -196,34 +196,34 @@ impl Writer<'_> {
                 sent => break sent?,
             }
         };
-        self.in_flight.push_back(call_id);
+        self.in_flight.push_back(request_id);
         self.written += chunk.len() as u64;
         self.client.flush()
     }
 
-    fn send(&mut self, chunk: &[u8]) -> Result<CallId, Error> {
+    fn send(&mut self, chunk: &[u8]) -> Result<RequestId, Error> {
         let Some(handle) = self.handle.as_ref().map(Handle::id) else {
             return Err(Error::new(
                 ErrorKind::Misuse,
                 format!("{}: committed already", self.name()),
             ));
         };
-        let lease = self.client.core.receive_buffer().lease(chunk.len())?;
-        lease.receive_buffer().memory().write(lease.offset(), chunk);
+        let lease = self.client.core.client_buffer().lease(chunk.len())?;
+        lease.client_buffer().memory().write(lease.offset(), chunk);
         let source = Source::Region { region: 0, at: lease.offset() as u64 };
         let (offset, length, mut lease) = (self.written, chunk.len() as u64, Some(lease));
         let mut deadline = self.client.deadline();
-        self.client.begin_by(&mut deadline, |core, call_id| {
+        self.client.begin_by(&mut deadline, |core, request_id| {
             let handle = handle.on(core.connection());
-            core.submit(call_id, &Request::Chunk { handle, offset, length, source }, &mut lease)
+            core.submit(request_id, &Request::Chunk { handle, offset, length, source }, &mut lease)
         })
     }
 
     fn finish_one(&mut self) -> Result<(), Error> {
-        if let Some(call_id) = self.in_flight.pop_front() {
+        if let Some(request_id) = self.in_flight.pop_front() {
             let key = &self.key;
             let operation = || describe("put", key);
-            let received = self.client.await_answer(call_id, operation)?;
+            let received = self.client.await_answer(request_id, operation)?;
             results::stored(&received.answer, operation)?;
         }
         Ok(())

@@ -8,11 +8,11 @@ use std::time::Duration;
 
 use fabric::Memory;
 
-use crate::receive_buffer::Lease;
+use crate::client_buffer::Lease;
 
-/// A value, or a part of one, in the receive buffer. Dropping the last clone frees that part of the buffer.
+/// A value, or a part of one, in the client buffer. Dropping the last clone frees that part of the buffer.
 ///
-/// It dereferences to its bytes. The store can write to the receive buffer at any time, so there are no references into the
+/// It dereferences to its bytes. The store can write to the client buffer at any time, so there are no references into the
 /// buffer: the first dereference copies the bytes, once for all clones made later. Use [`Value::read`] to copy
 /// them into your own memory instead, whole or in parts, and a [`RegisteredBuffer`](crate::RegisteredBuffer) to
 /// receive values there without any copy.
@@ -38,7 +38,7 @@ pub struct Value {
 #[derive(Clone)]
 pub(crate) struct Received {
     pub(crate) lease: Arc<Lease>,
-    /// The offset in the receive buffer.
+    /// The offset in the client buffer.
     pub(crate) offset: usize,
     pub(crate) length: usize,
 }
@@ -90,13 +90,13 @@ impl Value {
     pub fn read(&self, offset: usize, bytes: &mut [u8]) {
         let fits = offset <= self.len() && bytes.len() <= self.len() - offset;
         assert!(fits, "{} bytes from {offset} of a value of {}", bytes.len(), self.len());
-        self.bytes.lease.receive_buffer().memory().read(self.bytes.offset + offset, bytes);
+        self.bytes.lease.client_buffer().memory().read(self.bytes.offset + offset, bytes);
     }
 
     /// CRC32C of the bytes.
     pub(crate) fn checksum(&self) -> u32 {
         let Received { lease, offset, length } = &self.bytes;
-        checksum(lease.receive_buffer().memory(), *offset, *length)
+        checksum(lease.client_buffer().memory(), *offset, *length)
     }
 }
 
@@ -149,11 +149,11 @@ pub(crate) fn checksum(memory: &Memory, offset: usize, length: usize) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::receive_buffer::tests::receive_buffer;
+    use crate::client_buffer::tests::client_buffer;
 
     fn value(bytes: &[u8]) -> Value {
-        let lease = receive_buffer(8192).lease(bytes.len()).unwrap();
-        lease.receive_buffer().memory().write(lease.offset(), bytes);
+        let lease = client_buffer(8192).lease(bytes.len()).unwrap();
+        lease.client_buffer().memory().write(lease.offset(), bytes);
         let (offset, length) = (lease.offset(), bytes.len());
         let metadata = Metadata { length: length as u64, version: 3, expires_in: None };
         Value::new(Received { lease: Arc::new(lease), offset, length }, metadata)
@@ -176,7 +176,7 @@ mod tests {
         let value = value(b"first");
         let bytes: &[u8] = &value;
         let Received { lease, offset, .. } = &value.bytes;
-        lease.receive_buffer().memory().write(*offset, b"later");
+        lease.client_buffer().memory().write(*offset, b"later");
         assert_eq!(bytes, b"first");
         assert_eq!(value.to_vec(), b"later");
     }

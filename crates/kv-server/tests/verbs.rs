@@ -52,7 +52,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     let mut settings = kv_client::Settings::new(address);
     settings.link = links(["rxe0", "rxe2"]);
     settings.timeout = Duration::from_secs(120);
-    settings.receive_buffer_bytes = 8 << 20;
+    settings.client_buffer_bytes = 8 << 20;
     let mut client = Client::connect(settings).unwrap();
     // A link starts with the lane that is up first.
     until_over_verbs(&mut client);

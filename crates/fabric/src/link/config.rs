@@ -65,9 +65,9 @@ impl PeerPolicy {
 /// The configuration of a link. The two ends may have different ones.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Writes and reads are split into fragments of this many bytes, which are spread over the rails. Smaller ones
+    /// Writes and reads are split into chunks of this many bytes, which are spread over the rails. Smaller ones
     /// balance better and cost less to repeat when a rail dies; each has some overhead.
-    pub max_fragment: usize,
+    pub max_chunk: usize,
     /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated
     /// when one dies.
     pub max_in_flight: usize,
@@ -107,7 +107,7 @@ impl Config {
             fits.then_some(())
                 .ok_or_else(|| format!("{name} is {value}; allowed are {min} to {max}"))
         };
-        within("max_fragment", self.max_fragment, 1, 1 << 30)?;
+        within("max_chunk", self.max_chunk, 1, 1 << 30)?;
         within("max_in_flight", self.max_in_flight, 1, usize::MAX)?;
         within("message_slots", self.message_slots.into(), 1, 4096)?;
         within("max_payload", self.max_payload, 64, 1 << 20)?;
@@ -134,7 +134,7 @@ impl Config {
 impl Default for Config {
     fn default() -> Self {
         Config {
-            max_fragment: 1 << 20,
+            max_chunk: 1 << 20,
             max_in_flight: 16 << 20,
             message_slots: 64,
             max_payload: 4096,

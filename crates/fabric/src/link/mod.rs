@@ -5,7 +5,7 @@
 //!
 //! A link is a control connection and **rails**: paths of one transport (shared memory, RDMA devices, providers of libfabric, TCP) with
 //! a lane each. Its core (`core/`) takes the time as an argument and owns no descriptor, so that everything it
-//! does can be tested on simulated lanes. Writes and reads are posted to the lanes in fragments;
+//! does can be tested on simulated lanes. Writes and reads are posted to the lanes in chunks;
 //! messages, immediate data of writes and atomic operations are sent as numbered messages that take effect once and
 //! in order, whichever lane they arrive on. When a lane dies, its operations are unconfirmed until both ends have
 //! closed it (`core/fence.rs`).

@@ -63,7 +63,7 @@ pub struct RailReport {
     pub name: String,
     /// `shm`, `verbs`, `ofi` or `tcp`.
     pub transport: &'static str,
-    /// `up`, `trying`, `fencing` or `standby`; `ended` with its link.
+    /// `not_tried`, `trying`, `up`, `fencing`, `down` or `given_up`; `ended` with its link.
     pub state: &'static str,
     /// Whether operations use it now.
     pub in_use: bool,
@@ -193,7 +193,9 @@ fn rail_report(core: &Core, info: &LinkInfo, rail: u8, entry: &Rail) -> RailRepo
             RailState::Up { .. } => "up",
             RailState::Trying { .. } => "trying",
             RailState::Fencing { .. } => "fencing",
-            RailState::Standby { .. } => "standby",
+            RailState::NotTried => "not_tried",
+            RailState::Down { .. } => "down",
+            RailState::GivenUp => "given_up",
         },
         in_use: core.rails().active().contains(&rail),
         why: entry.why().to_owned(),

@@ -32,8 +32,8 @@ pub(super) struct OfiCore {
     pub(super) stats: Arc<Stats>,
     /// Completed, and not yet returned by `poll`.
     pub(super) ready: Vec<Completion>,
-    /// The token that the peer's frames must have.
-    token: u64,
+    /// The lane secret that the peer's frames must have.
+    secret: u64,
     /// The regions that were granted to the peer.
     pub(super) granted: GrantedRegions,
     /// The number of received frames that occupy a buffer, and of these buffers that were freed again.
@@ -79,7 +79,7 @@ impl From<Failure> for LaneEnd {
 
 impl OfiCore {
     pub(super) fn new(
-        token: u64,
+        secret: u64,
         sends: Sends,
         slots: Slots,
         inbox: Inbox,
@@ -87,7 +87,7 @@ impl OfiCore {
         config: &Config,
     ) -> Self {
         OfiCore {
-            token,
+            secret,
             sends,
             slots,
             inbox,
@@ -250,7 +250,7 @@ impl OfiCore {
             };
         }
         let payload = event.length.checked_sub(HEADER_BYTES);
-        let frame = payload.and_then(|_| decode_frame(self.token, &self.slots.header(slot)));
+        let frame = payload.and_then(|_| decode_frame(self.secret, &self.slots.header(slot)));
         let (Some(frame), Some(length)) = (frame, payload) else {
             self.slots.free(slot);
             return Ok(());

@@ -4,18 +4,18 @@
 use super::endpoint::Remote;
 use crate::op::Failure;
 
-/// The length of a frame with the receiver's token and the sender's progress before it. An endpoint receives messages of any
-/// sender; those of unknown peers lack the token, which was sent only to the peer.
+/// The length of a frame with the receiver's secret and the sender's progress before it. An endpoint receives messages of any
+/// sender; those of unknown peers lack the secret, which was sent only to the peer.
 pub(super) const HEADER_BYTES: usize = 8 + Progress::ENCODED + Frame::ENCODED;
 
 /// The length of the fragments of long messages in rendezvous buffers.
 pub(super) const FRAGMENT_BYTES: usize = 256 << 10;
 
-/// Encodes a frame with its token and progress.
+/// Encodes a frame with its secret and progress.
 #[inline]
-pub(super) fn encode_frame(token: u64, progress: Progress, frame: Frame) -> [u8; HEADER_BYTES] {
+pub(super) fn encode_frame(secret: u64, progress: Progress, frame: Frame) -> [u8; HEADER_BYTES] {
     let mut bytes = [0; HEADER_BYTES];
-    bytes[..8].copy_from_slice(&token.to_le_bytes());
+    bytes[..8].copy_from_slice(&secret.to_le_bytes());
     bytes[8..8 + Progress::ENCODED].copy_from_slice(&progress.to_bytes());
     bytes[8 + Progress::ENCODED..].copy_from_slice(&frame.to_bytes());
     bytes
@@ -24,14 +24,14 @@ pub(super) fn encode_frame(token: u64, progress: Progress, frame: Frame) -> [u8;
 /// Decodes a frame. `None` if it was sent by an unknown peer.
 #[inline]
 pub(super) fn decode_frame(
-    token: u64,
+    secret: u64,
     bytes: &[u8; HEADER_BYTES],
 ) -> Option<Result<(Progress, Frame), Failure>> {
-    let (sent_token, rest) = bytes.split_first_chunk()?;
+    let (sent_secret, rest) = bytes.split_first_chunk()?;
     let (progress, frame) = rest.split_first_chunk()?;
     let frame = frame.try_into().ok()?;
     let decoded = || Ok((Progress::from_bytes(progress), Frame::from_bytes(frame)?));
-    (u64::from_le_bytes(*sent_token) == token).then(decoded)
+    (u64::from_le_bytes(*sent_secret) == secret).then(decoded)
 }
 
 /// The progress of a frame's sender, counted from the lane's start. Every frame contains it, so that with traffic in both
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_with_another_token_are_ignored() {
+    fn frames_with_another_secret_are_ignored() {
         let frame = Frame::CheckKey { id: 1, key: 2 };
         let progress = Progress { arrived: 3, freed: 2, received: 1 };
         let bytes = encode_frame(77, progress, frame);

@@ -25,8 +25,8 @@ const LIMIT: Duration = Duration::from_secs(30);
 const PEER_BUFFERS: u64 = 64;
 /// An address and key that are not registered.
 const UNREGISTERED: Remote = Remote { address: 0, key: 1 };
-/// The token of frames to the misbehaving peer.
-const TOKEN: u64 = 1;
+/// The secret of frames to the misbehaving peer.
+const SECRET: u64 = 1;
 
 /// An endpoint that sends arbitrary frames.
 struct MisbehavingPeer {
@@ -38,10 +38,10 @@ struct MisbehavingPeer {
 }
 
 impl MisbehavingPeer {
-    /// Sends to this lane, as its peer or with another token.
-    fn new(shared: &Arc<Shared>, mut endpoint: Endpoint, to: &Offer, token: u64) -> Self {
+    /// Sends to this lane, as its peer or with another secret.
+    fn new(shared: &Arc<Shared>, mut endpoint: Endpoint, to: &Offer, secret: u64) -> Self {
         endpoint.connect(&Address::new(&to.address).unwrap()).unwrap();
-        let out = Outgoing::new(&shared.fid_domain, 16, 2 * Slots::SLOT_BYTES, token).unwrap();
+        let out = Outgoing::new(&shared.fid_domain, 16, 2 * Slots::SLOT_BYTES, secret).unwrap();
         let slots = Slots::new(&shared.fid_domain, 2 * Slots::SPARE_SLOTS).unwrap();
         MisbehavingPeer { endpoint, out, slots, received: Vec::new() }
     }
@@ -99,7 +99,8 @@ impl MisbehavingPeer {
         self.work();
         let received = std::mem::take(&mut self.received);
         received.iter().for_each(|slot| self.slots.free(*slot));
-        let frame = |slot: &u32| decode_frame(TOKEN, &self.slots.header(*slot)).unwrap().unwrap().1;
+        let frame =
+            |slot: &u32| decode_frame(SECRET, &self.slots.header(*slot)).unwrap().unwrap().1;
         received.iter().map(frame).collect()
     }
 }
@@ -120,13 +121,13 @@ fn against_misbehaving_peer(domain: &Domain) -> (Box<dyn Lane>, MisbehavingPeer)
     let endpoint = Endpoint::new(&shared.fid_domain, 64).unwrap();
     let theirs = Offer::from_bytes(&unconnected.offer()).unwrap();
     let offer = Offer {
-        token: TOKEN,
+        secret: SECRET,
         process: ProcessId { boot: [0; 16], pid_namespace: 0, pid: 1 },
         address: endpoint.name().unwrap(),
         ..theirs.clone()
     };
     let lane = unconnected.connect(&offer.to_bytes(), LIMIT).unwrap();
-    (lane, MisbehavingPeer::new(shared, endpoint, &theirs, theirs.token))
+    (lane, MisbehavingPeer::new(shared, endpoint, &theirs, theirs.secret))
 }
 
 fn region(domain: &Domain) -> Region {
@@ -218,7 +219,7 @@ fn a_protocol_error_ends_the_lane() {
 #[test]
 fn keys_that_were_not_granted_are_refused() {
     let domain = open();
-    let secret = region(&domain);
+    let local = region(&domain);
     let (mut lane, mut peer) = against_misbehaving_peer(&domain);
     let op = AtomicOp::Add(1);
     for frame in [
@@ -230,8 +231,8 @@ fn keys_that_were_not_granted_are_refused() {
         let bytes = if matches!(frame, Frame::Put { .. }) { 64 } else { 0 };
         assert!(peer.send(frame, bytes, &mut *lane).is_empty(), "{frame:?}");
     }
-    assert_eq!(secret.memory().load(0), 0);
-    lane.post(&mut VecDeque::from([Op::receive(1, secret.slice(..8))]));
+    assert_eq!(local.memory().load(0), 0);
+    lane.post(&mut VecDeque::from([Op::receive(1, local.slice(..8))]));
     let message = Frame::Message { id: 0, total: 8, offset: 0, imm: Some(5) };
     let mut done = peer.send(message, 8, &mut *lane);
     let started = Instant::now();
@@ -403,7 +404,7 @@ fn frames_of_unknown_peers_are_ignored() {
     let mut far = far.connect(&to_far, LIMIT).unwrap();
     let endpoint = Endpoint::new(&domain.shared().fid_domain, 64).unwrap();
     let at = Offer::from_bytes(&to_far).unwrap();
-    let mut unknown_peer = MisbehavingPeer::new(domain.shared(), endpoint, &at, at.token ^ 1);
+    let mut unknown_peer = MisbehavingPeer::new(domain.shared(), endpoint, &at, at.secret ^ 1);
     let close = Frame::Close { failure: Failure::Flushed, id: None };
     for bytes in [0, 100, Slots::SLOT_BYTES] {
         assert!(unknown_peer.send(close, bytes, &mut *near).is_empty(), "{bytes}");

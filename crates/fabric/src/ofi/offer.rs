@@ -5,7 +5,7 @@ use super::av::Address;
 use super::peer_process::ProcessId;
 use crate::error::{Error, ErrorKind};
 
-/// One end of a lane. Encoding, version 3: version, buffers, frame, max_message, token, process, provider, address.
+/// One end of a lane. Encoding, version 3: version, buffers, frame, max_message, secret, process, provider, address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     /// The number of frames that it buffers before they are received.
@@ -14,8 +14,8 @@ pub(super) struct Offer {
     pub(super) frame: u32,
     /// The maximum length of a message.
     pub(super) max_message: u32,
-    /// The first field of every frame sent to it: a secret, sent only in the offer.
-    pub(super) token: u64,
+    /// The lane secret of this end: the first field of every frame sent to it.
+    pub(super) secret: u64,
     /// Its process.
     pub(super) process: ProcessId,
     /// The provider's name: different providers cannot communicate.
@@ -34,7 +34,7 @@ impl Offer {
         bytes.extend(self.buffers.to_le_bytes());
         bytes.extend(self.frame.to_le_bytes());
         bytes.extend(self.max_message.to_le_bytes());
-        bytes.extend(self.token.to_le_bytes());
+        bytes.extend(self.secret.to_le_bytes());
         bytes.extend(self.process.to_bytes());
         for part in [self.provider.as_bytes(), &self.address] {
             bytes.extend((part.len() as u16).to_le_bytes());
@@ -62,7 +62,7 @@ impl Offer {
         let (buffers, rest) = rest.split_first_chunk()?;
         let (frame, rest) = rest.split_first_chunk()?;
         let (max_message, rest) = rest.split_first_chunk()?;
-        let (token, rest) = rest.split_first_chunk()?;
+        let (secret, rest) = rest.split_first_chunk()?;
         let (process, rest) = rest.split_first_chunk()?;
         let (provider, rest) = split_bytes(rest, Self::MAX_NAME_BYTES)?;
         let (address, rest) = split_bytes(rest, Address::MAX_BYTES)?;
@@ -70,7 +70,7 @@ impl Offer {
             buffers: u16::from_le_bytes(*buffers),
             frame: u32::from_le_bytes(*frame),
             max_message: u32::from_le_bytes(*max_message),
-            token: u64::from_le_bytes(*token),
+            secret: u64::from_le_bytes(*secret),
             process: ProcessId::from_bytes(process),
             provider: std::str::from_utf8(provider).ok()?.to_owned(),
             address: address.to_vec(),
@@ -101,7 +101,7 @@ mod tests {
             buffers: 64,
             frame: 16 << 10,
             max_message: 1 << 20,
-            token: 0x1122_3344_5566_7788,
+            secret: 0x1122_3344_5566_7788,
             process: ProcessId { boot: [7; 16], pid_namespace: 9, pid: 1234 },
             provider: "tcp;ofi_rxm".to_owned(),
             address: vec![2, 0, 127, 0, 0, 1],

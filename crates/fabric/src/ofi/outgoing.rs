@@ -24,8 +24,8 @@ pub(super) struct Outgoing {
     /// A buffer for each context: a frame, and space for a copied payload.
     buffers: Arc<Mr>,
     buffer_bytes: usize,
-    /// The peer's token, with which frames start.
-    token: u64,
+    /// The peer's secret, with which frames start.
+    secret: u64,
     /// The progress that frames report to the peer, and the last one reported.
     progress: Progress,
     reported: Progress,
@@ -68,14 +68,14 @@ impl Outgoing {
         fid_domain: &Arc<FidDomain>,
         window: usize,
         payload: usize,
-        token: u64,
+        secret: u64,
     ) -> Result<Self, Error> {
         let buffer_bytes = HEADER_BYTES + payload;
         let memory = Memory::allocate(window * buffer_bytes, Pages::Plain)?;
         Ok(Outgoing {
             buffers: Arc::new(mr::register(fid_domain.clone(), &memory, Rights::NONE)?),
             buffer_bytes,
-            token,
+            secret,
             progress: Progress::default(),
             reported: Progress::default(),
             contexts: Arc::new(Contexts::new(window)),
@@ -201,7 +201,7 @@ impl Outgoing {
     #[inline]
     fn write_frame(&self, context: u32, frame: Frame) -> *mut u8 {
         let at = context as usize * self.buffer_bytes;
-        self.buffers.memory().write(at, &encode_frame(self.token, self.progress, frame));
+        self.buffers.memory().write(at, &encode_frame(self.secret, self.progress, frame));
         self.buffers.memory().address().wrapping_add(at)
     }
 

@@ -56,7 +56,7 @@ impl UnconnectedOfiLane {
             buffers: slots.credit() as u16,
             frame: Slots::SLOT_BYTES as u32,
             max_message: MAX_MESSAGE_BYTES,
-            token: random()? as u64,
+            secret: random()? as u64,
             process: ProcessId::ours()?,
             provider: facts.provider.clone(),
             address,
@@ -103,9 +103,9 @@ impl UnconnectedLane for UnconnectedOfiLane {
         })?;
         // Short messages are copied. So is everything if the peer might read it after the endpoint was closed.
         let payload = if limits.emulates_rma { limits.payload as usize } else { MAX_COPIED_BYTES };
-        let out = Outgoing::new(&shared.fid_domain, window(facts), payload, peer.token)?;
+        let out = Outgoing::new(&shared.fid_domain, window(facts), payload, peer.secret)?;
         let core = OfiCore::new(
-            ours.token,
+            ours.secret,
             Sends::new(limits, out, RendezvousBuffers::new(shared.fid_domain.clone())),
             slots,
             Inbox::new(max_message),

@@ -1,7 +1,7 @@
 //! Connecting a shared-memory lane.
 //!
-//! The accepting end listens on an abstract socket with a random name. The dialling end sends the
-//! token, and both pass the control block and the address of its probe. A process of another user is
+//! The accepting end listens on an abstract socket with a random name. The dialling end sends the lane
+//! secret, and both pass the control block and the address of its probe. A process of another user is
 //! refused by its credentials, with a message, so that it need not wait.
 
 use std::io;
@@ -36,7 +36,7 @@ pub(super) struct UnconnectedShmLane {
 impl UnconnectedShmLane {
     pub(super) fn new(config: &Config, side: Side) -> Result<Self, Error> {
         let accepts = side == Side::Accept;
-        let offer = Offer { accepts, boot: boot_id()?, name: random()?, token: random()? };
+        let offer = Offer { accepts, boot: boot_id()?, name: random()?, secret: random()? };
         let probe = random()? as u64;
         let prepared = || {
             let listener = accepts.then(|| listener(offer.name)).transpose()?;
@@ -50,10 +50,10 @@ impl UnconnectedShmLane {
     }
 
     /// Sends our hello to the other end, with the control block.
-    fn send_hello(&self, socket: &OwnedFd, token: u128) -> io::Result<()> {
+    fn send_hello(&self, socket: &OwnedFd, secret: u128) -> io::Result<()> {
         let mut hello = [0; HELLO_BYTES];
         hello[..4].copy_from_slice(MAGIC);
-        hello[4..20].copy_from_slice(&token.to_le_bytes());
+        hello[4..20].copy_from_slice(&secret.to_le_bytes());
         hello[20..].copy_from_slice(&self.control_block.probe_address().to_le_bytes());
         send(socket, &hello, &[self.control_block.file()])
     }
@@ -133,9 +133,9 @@ impl UnconnectedShmLane {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.check(&socket)?;
-        self.send_hello(&socket, peer.token)?;
+        self.send_hello(&socket, peer.secret)?;
         loop {
-            match PeerHello::receive(&socket, self.offer.token) {
+            match PeerHello::receive(&socket, self.offer.secret) {
                 Ok(Some(hello)) => return Ok((socket, hello)),
                 Ok(None) => return Err(io::Error::other("another process answered")),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
@@ -169,10 +169,10 @@ impl UnconnectedShmLane {
                 Err(_) => std::thread::sleep(Duration::from_millis(1)),
             }
             for at in (0..pending.len()).rev() {
-                match PeerHello::receive(&pending[at], self.offer.token) {
+                match PeerHello::receive(&pending[at], self.offer.secret) {
                     Ok(Some(hello)) => {
                         let socket = pending.remove(at);
-                        if self.send_hello(&socket, peer.token).is_ok() {
+                        if self.send_hello(&socket, peer.secret).is_ok() {
                             return Ok((socket, hello));
                         }
                     }
@@ -208,15 +208,15 @@ struct PeerHello {
 }
 
 impl PeerHello {
-    /// `None` for one without our token, or with an invalid control block.
-    fn receive(socket: &OwnedFd, token: u128) -> io::Result<Option<Self>> {
+    /// `None` for one without our secret, or with an invalid control block.
+    fn receive(socket: &OwnedFd, secret: u128) -> io::Result<Option<Self>> {
         let mut hello = [0; HELLO_BYTES + 1];
         let Message { count, files, .. } = receive(socket, &mut hello)?;
         if hello[..count] == *REFUSED {
             return Err(refusal(socket));
         }
         let known =
-            count == HELLO_BYTES && hello[..4] == *MAGIC && hello[4..20] == token.to_le_bytes();
+            count == HELLO_BYTES && hello[..4] == *MAGIC && hello[4..20] == secret.to_le_bytes();
         let (true, Ok([control_block])) = (known, <[OwnedFd; 1]>::try_from(files)) else {
             return Ok(None);
         };

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, ErrorKind};
 
-/// Version 1: version, whether it accepts, boot id, name of the socket, token.
+/// Version 1: version, whether it accepts, boot id, name of the socket, secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) accepts: bool,
@@ -10,8 +10,8 @@ pub(super) struct Offer {
     pub(super) boot: [u8; 16],
     /// Of the accepting end's socket. Visible to every process of the host.
     pub(super) name: u128,
-    /// Authenticates each end to the other. Secret.
-    pub(super) token: u128,
+    /// The lane secret of this end: who sends it has the offer.
+    pub(super) secret: u128,
 }
 
 impl Offer {
@@ -21,7 +21,7 @@ impl Offer {
         let mut bytes = vec![Self::VERSION, u8::from(self.accepts)];
         bytes.extend(self.boot);
         bytes.extend(self.name.to_le_bytes());
-        bytes.extend(self.token.to_le_bytes());
+        bytes.extend(self.secret.to_le_bytes());
         bytes
     }
 
@@ -36,12 +36,12 @@ impl Offer {
         let (&[version, accepts], rest) = bytes.split_first_chunk()?;
         let (boot, rest) = rest.split_first_chunk()?;
         let (name, rest) = rest.split_first_chunk()?;
-        let token = u128::from_le_bytes(rest.try_into().ok()?);
+        let secret = u128::from_le_bytes(rest.try_into().ok()?);
         (version == Self::VERSION && accepts <= 1).then_some(Offer {
             accepts: accepts == 1,
             boot: *boot,
             name: u128::from_le_bytes(*name),
-            token,
+            secret,
         })
     }
 }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn an_encoded_offer_is_decoded_unchanged() {
-        let offer = Offer { accepts: true, boot: boot_id().unwrap(), name: 5, token: 77 };
+        let offer = Offer { accepts: true, boot: boot_id().unwrap(), name: 5, secret: 77 };
         assert_eq!(Offer::from_bytes(&offer.to_bytes()), Ok(offer.clone()));
         let good = offer.to_bytes();
         for bad in [&good[..49], &[&good[..], &[0]].concat(), &[], &[9; 50]] {

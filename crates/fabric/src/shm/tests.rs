@@ -212,12 +212,12 @@ fn the_failure_reason_is_sent_when_the_ring_has_space() {
 }
 
 #[test]
-fn the_token_is_not_in_proc_net_unix() {
+fn the_secret_is_not_in_proc_net_unix() {
     let accept = Shm::default().prepare_lane(Side::Accept).unwrap();
     let offer = Offer::from_bytes(&accept.offer()).unwrap();
     let names = std::fs::read_to_string("/proc/net/unix").unwrap();
     assert!(names.contains(&format!("{:032x}", offer.name)));
-    assert!(!names.contains(&format!("{:032x}", offer.token)));
+    assert!(!names.contains(&format!("{:032x}", offer.secret)));
 }
 
 /// Granted for writing, then for reading, then for writing: all of them work, by mapping or by requests.

@@ -14,7 +14,7 @@ use crate::setup::Side;
 /// One end of a lane.
 pub(super) struct End {
     pub(super) host: String,
-    pub(super) rail: String,
+    pub(super) wire: String,
     pub(super) side: Side,
     pub(super) state: EndState,
     pub(super) peer: Option<u32>,
@@ -74,10 +74,10 @@ pub(super) enum ServeResult {
 }
 
 impl End {
-    pub(super) fn new(host: &str, rail: &str, side: Side, wakeup: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(host: &str, wire: &str, side: Side, wakeup: Arc<OwnedFd>) -> Self {
         End {
             host: host.to_owned(),
-            rail: rail.to_owned(),
+            wire: wire.to_owned(),
             side,
             state: EndState::Unconnected,
             peer: None,

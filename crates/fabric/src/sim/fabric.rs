@@ -1,4 +1,4 @@
-//! A host's end of a rail, and lanes that are not connected yet.
+//! A host's end of a wire, and lanes that are not connected yet.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::memory::Memory;
 use crate::region::{Region, Rights};
 use crate::setup::{Fabric, Side, UnconnectedLane, register_software};
 
-/// A host's end of a rail, created by [`World::fabric`].
+/// A host's end of a wire, created by [`World::fabric`].
 #[derive(Debug, Clone)]
 pub struct Sim {
     world: World,
     host: String,
-    rail: String,
+    wire: String,
 }
 
 impl Sim {
-    pub(super) fn new(world: World, host: &str, rail: &str) -> Self {
-        Sim { world, host: host.to_owned(), rail: rail.to_owned() }
+    pub(super) fn new(world: World, host: &str, wire: &str) -> Self {
+        Sim { world, host: host.to_owned(), wire: wire.to_owned() }
     }
 }
 
@@ -42,7 +42,7 @@ impl Fabric for Sim {
             })?;
         let wakeup = Arc::new(wakeup);
         let mut state = self.world.lock();
-        let number = state.add_end(&self.host, &self.rail, side, wakeup.clone());
+        let number = state.add_end(&self.host, &self.wire, side, wakeup.clone());
         let offer = Offer { world: state.id, end: number };
         let end = EndGuard { world: self.world.clone(), number };
         Ok(Box::new(UnconnectedSimLane { end, offer, wakeup }))
@@ -61,7 +61,7 @@ impl UnconnectedLane for UnconnectedSimLane {
         self.offer.to_bytes()
     }
 
-    /// Succeeds immediately, whether the other end has connected or not, and over dead rails too: as with verbs,
+    /// Succeeds immediately, whether the other end has connected or not, and over dead wires too: as with verbs,
     /// only an operation shows whether the path works.
     fn connect(self: Box<Self>, offer: &[u8], _: Duration) -> Result<Box<dyn Lane>, Error> {
         let offer = Offer::from_bytes(offer)?;

@@ -1,11 +1,11 @@
-//! The faults of a rail, and their effect on a packet.
+//! The faults of a wire, and their effect on a packet.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::random::Random;
 
-/// The faults of a rail; by default none, and no delay. Both directions have the same
+/// The faults of a wire; by default none, and no delay. Both directions have the same
 /// faults. Changed by [`World::change`](super::World::change) at any time: packets in flight
 /// are not affected.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -21,7 +21,7 @@ pub struct Faults {
     /// The share of lost packets, 0 to 1. Each is sent again a few times, so a low loss
     /// only delays, and a high one ends the lane.
     pub loss: f64,
-    /// Bytes per second that one host can send on this rail; `None`: unlimited.
+    /// Bytes per second that one host can send on this wire; `None`: unlimited.
     pub bandwidth: Option<u64>,
     /// An additional delay of every packet, as in a full queue. If longer than all
     /// retries, operations fail at the sender, and then take effect.
@@ -30,9 +30,9 @@ pub struct Faults {
     pub dead: bool,
 }
 
-/// One rail.
+/// One wire.
 #[derive(Default)]
-pub(super) struct Rail {
+pub(super) struct Wire {
     pub(super) faults: Faults,
     /// Until when each host is busy sending.
     busy: BTreeMap<String, Duration>,
@@ -46,7 +46,7 @@ pub(super) struct Transit {
     pub(super) arrives_at: Option<Duration>,
 }
 
-impl Rail {
+impl Wire {
     /// Sends a packet of a host.
     pub(super) fn send(
         &mut self,

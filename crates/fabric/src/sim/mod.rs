@@ -1,8 +1,8 @@
 //! A simulated lane, for tests of everything above lanes: virtual time, and faults at any time.
 //!
 //! It uses no device and no clock. A [`World`] has the time, which is advanced only by
-//! [`World::advance`] or [`World::step`], and **rails**: wires that can be slow, lossy, dead or
-//! revived. [`World::fabric`] returns a host's end of a rail, which is used like any other
+//! [`World::advance`] or [`World::step`], and **wires**, which can be slow, lossy, dead or
+//! revived. [`World::fabric`] returns a host's end of a wire, which is used like any other
 //! [`Fabric`](crate::Fabric). The same seed and the same calls give the same history.
 //!
 //! The most important case: a write of a dead lane can take effect *after* its sender got the

@@ -43,7 +43,7 @@ impl Offer {
 
 /// An invalid offer.
 pub(super) fn misuse(why: impl std::fmt::Display) -> Error {
-    let fix = "pass on the offer of the other end: same world, same rail, one dials and one \
+    let fix = "pass on the offer of the other end: same world, same wire, one dials and one \
                   accepts";
     Error::new(ErrorKind::Misuse, "connect a simulated lane", why, fix)
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::call::{Call, Request, WaitingOperation};
 use super::end::{End, EndState, TimedCompletion};
-use super::faults::Rail;
+use super::faults::Wire;
 use super::offer::{Offer, misuse};
 use super::random::Random;
 use super::world::Config;
@@ -22,7 +22,7 @@ pub(super) struct State {
     pub(super) config: Config,
     pub(super) now: Duration,
     pub(super) random: Random,
-    pub(super) rails: BTreeMap<String, Rail>,
+    pub(super) wires: BTreeMap<String, Wire>,
     pub(super) ends: BTreeMap<u32, End>,
     pub(super) calls: BTreeMap<u64, Call>,
     /// Future events by time; those at the same time in the order they were scheduled.
@@ -53,7 +53,7 @@ impl State {
             config,
             now: Duration::ZERO,
             random: Random::new(seed),
-            rails: BTreeMap::new(),
+            wires: BTreeMap::new(),
             ends: BTreeMap::new(),
             calls: BTreeMap::new(),
             events: BTreeMap::new(),
@@ -107,14 +107,14 @@ impl State {
     pub(super) fn add_end(
         &mut self,
         host: &str,
-        rail: &str,
+        wire: &str,
         side: Side,
         wakeup: Arc<OwnedFd>,
     ) -> u32 {
         let number = self.next_end;
         self.next_end += 1;
-        self.rails.entry(rail.to_owned()).or_default();
-        self.ends.insert(number, End::new(host, rail, side, wakeup));
+        self.wires.entry(wire.to_owned()).or_default();
+        self.ends.insert(number, End::new(host, wire, side, wakeup));
         number
     }
 
@@ -132,10 +132,10 @@ impl State {
         let theirs = theirs.ok_or_else(|| gone("the other end"))?;
         if ours.state == EndState::Killed {
             return Err(gone("this host"));
-        } else if theirs.rail != ours.rail {
+        } else if theirs.wire != ours.wire {
             return Err(misuse(format!(
                 "this end is on {}, the other on {}",
-                ours.rail, theirs.rail
+                ours.wire, theirs.wire
             )));
         } else if theirs.side == ours.side {
             return Err(misuse(format!("both ends have the side {:?}", ours.side)));

@@ -11,13 +11,13 @@ use crate::op::Failure;
 impl State {
     /// Sends a call, for the first time or again.
     pub(super) fn send(&mut self, id: u64) {
-        let State { calls, ends, rails, random, now, .. } = self;
+        let State { calls, ends, wires, random, now, .. } = self;
         let call = calls.get_mut(&id).expect("checked by the caller");
         let sender = &ends[&call.from];
-        let rail = rails.get_mut(&sender.rail).expect("created with its first end");
-        let transit = rail.send(&sender.host, call.request.request_bytes(), *now, random);
+        let wire = wires.get_mut(&sender.wire).expect("created with its first end");
+        let transit = wire.send(&sender.host, call.request.request_bytes(), *now, random);
         // The time to send a long answer does not count.
-        let answered = transit.sent_at.saturating_add(rail.send_time(call.request.answer_bytes()));
+        let answered = transit.sent_at.saturating_add(wire.send_time(call.request.answer_bytes()));
         call.sent += 1;
         let timeout = Event::AnswerTimeout(id, call.sent);
         call.packets_in_flight += u32::from(transit.arrives_at.is_some());
@@ -30,12 +30,12 @@ impl State {
     pub(super) fn request_arrives(&mut self, id: u64) {
         let call = self.calls.get_mut(&id).expect("kept while packets are in flight");
         call.packets_in_flight -= 1;
-        let ordered = |rail: &str| self.config.ordered || self.rails[rail].faults.reorder.is_zero();
+        let ordered = |wire: &str| self.config.ordered || self.wires[wire].faults.reorder.is_zero();
         match self.ends.get_mut(&call.to) {
             Some(end) if end.state == EndState::Live && end.peer == Some(call.from) => {
                 if call.answer.is_some() {
                     self.answer(id);
-                } else if end.arrivals.is_next(call.order) || !ordered(&end.rail) {
+                } else if end.arrivals.is_next(call.order) || !ordered(&end.wire) {
                     self.serve(id);
                 } else {
                     end.arrivals.early.insert(call.order, id);
@@ -87,11 +87,11 @@ impl State {
 
     /// Sends a packet to the sender. Returns when it is sent.
     fn reply(&mut self, id: u64, bytes: usize, event: Event) -> Duration {
-        let State { calls, ends, rails, random, now, .. } = self;
+        let State { calls, ends, wires, random, now, .. } = self;
         let call = calls.get_mut(&id).expect("just seen");
         let target = &ends[&call.to];
-        let rail = rails.get_mut(&target.rail).expect("created with its first end");
-        let transit = rail.send(&target.host, bytes, *now, random);
+        let wire = wires.get_mut(&target.wire).expect("created with its first end");
+        let transit = wire.send(&target.host, bytes, *now, random);
         if let Some(lands) = transit.arrives_at {
             call.packets_in_flight += 1;
             self.schedule(lands, event);

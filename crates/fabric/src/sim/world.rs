@@ -1,4 +1,4 @@
-//! The simulated world: time, rails and faults.
+//! The simulated world: time, wires and faults.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ pub struct Config {
     pub depth: usize,
     /// The maximum number of receives of a lane.
     pub receives: usize,
-    /// Whether lanes keep the order of operations whatever the rail does, like a reliable connection.
+    /// Whether lanes keep the order of operations whatever the wire does, like a reliable connection.
     /// `false`: [`Faults::reorder`] reorders operations.
     pub ordered: bool,
     /// The time without an answer after which an operation is sent again.
@@ -61,10 +61,10 @@ impl World {
         World { state: Arc::new(Mutex::new(State::new(id, seed, config))) }
     }
 
-    /// A host's end of a rail. Both are created when first used; lanes connect one host to
-    /// another, or to itself, on one rail.
-    pub fn fabric(&self, host: &str, rail: &str) -> Sim {
-        Sim::new(self.clone(), host, rail)
+    /// A host's end of a wire. Both are created when first used; lanes connect one host to
+    /// another, or to itself, on one wire.
+    pub fn fabric(&self, host: &str, wire: &str) -> Sim {
+        Sim::new(self.clone(), host, wire)
     }
 
     /// The simulated time since the start.
@@ -87,17 +87,17 @@ impl World {
         next.inspect(|at| state.run_until(*at)).is_some()
     }
 
-    /// The faults of a rail.
-    pub fn faults(&self, rail: &str) -> Faults {
-        self.lock().rails.get(rail).map(|rail| rail.faults).unwrap_or_default()
+    /// The faults of a wire.
+    pub fn faults(&self, wire: &str) -> Faults {
+        self.lock().wires.get(wire).map(|wire| wire.faults).unwrap_or_default()
     }
 
-    /// Changes the faults of a rail.
-    pub fn change(&self, rail: &str, change: impl FnOnce(&mut Faults)) {
+    /// Changes the faults of a wire.
+    pub fn change(&self, wire: &str, change: impl FnOnce(&mut Faults)) {
         // Not under the lock, so that `change` may call the world.
-        let mut faults = self.faults(rail);
+        let mut faults = self.faults(wire);
         change(&mut faults);
-        self.lock().rails.entry(rail.to_owned()).or_default().faults = faults;
+        self.lock().wires.entry(wire.to_owned()).or_default().faults = faults;
     }
 
     /// Ends a host as if its process were killed: nothing it posted completes, its memory is not changed

@@ -1,8 +1,8 @@
 //! Connecting a TCP lane.
 //!
 //! The dialling end opens the connections and sends on each: the id of the accepting end, the stream's index, and the
-//! token of the accepting end; that one answers with the token of the dialling end. An unknown peer has neither.
-//! If the lane is encrypted the tokens are not sent, but keys are derived from them; see `noise.rs`.
+//! lane secret of the accepting end; that one answers with the lane secret of the dialling end. An unknown peer has neither.
+//! If the lane is encrypted the secrets are not sent, but keys are derived from them; see `noise.rs`.
 
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
@@ -48,7 +48,7 @@ impl UnconnectedTcpLane {
             }
         };
         let streams = config.streams.clamp(1, MAX_STREAMS);
-        let offer = Offer { streams, method, encrypted: config.encrypt, id, token: random()? };
+        let offer = Offer { streams, method, encrypted: config.encrypt, id, secret: random()? };
         Ok(UnconnectedTcpLane { config: config.clone(), offer, source })
     }
 

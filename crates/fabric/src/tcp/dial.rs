@@ -44,11 +44,11 @@ fn authenticate_plain(
     deadline: Instant,
 ) -> io::Result<AuthenticatedSocket> {
     let first_bytes =
-        [&lane_parameters.stream_header(stream)[..], &lane_parameters.accept_token.to_le_bytes()]
+        [&lane_parameters.stream_header(stream)[..], &lane_parameters.accept_secret.to_le_bytes()]
             .concat();
     socket.write_all(&first_bytes)?;
     let answer = read(&mut socket, deadline)?;
-    if u128::from_le_bytes(answer) != lane_parameters.dial_token {
+    if u128::from_le_bytes(answer) != lane_parameters.dial_secret {
         return Err(noise::unknown_peer());
     }
     Ok(AuthenticatedSocket { socket, noise: None })

@@ -14,9 +14,9 @@ pub(super) struct LaneParameters {
     pub(super) streams: u8,
     /// The id of the accepting end.
     id: u128,
-    /// The token that the dialling end sends, and the one it receives.
-    pub(super) accept_token: u128,
-    pub(super) dial_token: u128,
+    /// The secret that the dialling end sends, and the one it receives.
+    pub(super) accept_secret: u128,
+    pub(super) dial_secret: u128,
     pub(super) encrypted: bool,
 }
 
@@ -51,8 +51,8 @@ impl LaneParameters {
         Ok(LaneParameters {
             streams: ours.streams.min(peers.streams),
             id: accepts.id,
-            accept_token: accepts.token,
-            dial_token: dials.token,
+            accept_secret: accepts.secret,
+            dial_secret: dials.secret,
             encrypted: ours.encrypted,
         })
     }
@@ -65,8 +65,8 @@ impl LaneParameters {
     /// The pre-shared key of the two ends.
     pub(super) fn key(&self) -> [u8; 32] {
         let mut key = [0; 32];
-        key[..16].copy_from_slice(&self.accept_token.to_le_bytes());
-        key[16..].copy_from_slice(&self.dial_token.to_le_bytes());
+        key[..16].copy_from_slice(&self.accept_secret.to_le_bytes());
+        key[16..].copy_from_slice(&self.dial_secret.to_le_bytes());
         key
     }
 }

@@ -1,8 +1,8 @@
-//! The handshake of an encrypted stream: Noise, keyed by the tokens in the offers.
+//! The handshake of an encrypted stream: Noise, keyed by the lane secrets in the offers.
 //!
 //! After the stream header each end sends one message, and the dialling end an empty record, which proves that it
-//! is not a replay. Without both tokens nothing can be read or sent,
-//! and tokens that leak later do not reveal what was sent.
+//! is not a replay. Without both secrets nothing can be read or sent, and secrets that
+//! leak later do not reveal what was sent.
 
 use std::io;
 
@@ -32,7 +32,7 @@ pub(super) fn write(noise: &mut HandshakeState) -> io::Result<[u8; MESSAGE_BYTES
     Ok(message)
 }
 
-/// Checks the peer's message, which only an end with the tokens can create.
+/// Checks the peer's message, which only an end with the secrets can create.
 pub(super) fn read(noise: &mut HandshakeState, message: &[u8]) -> io::Result<()> {
     noise.read_message(message, &mut []).map(drop).map_err(|_| unknown_peer())
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::MAX_STREAMS;
 use crate::error::{Error, ErrorKind};
 
-/// Version 2: version, number of streams, flags, id, token, and the address of an end that listens.
+/// Version 2: version, number of streams, flags, id, secret, and the address of an end that listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Offer {
     pub(super) streams: u8,
@@ -13,8 +13,8 @@ pub(super) struct Offer {
     pub(super) encrypted: bool,
     /// Identifies the accepting end. Visible on the network.
     pub(super) id: u128,
-    /// Authenticates each end to the other. Secret.
-    pub(super) token: u128,
+    /// The lane secret of this end: who sends it has the offer.
+    pub(super) secret: u128,
 }
 
 /// How an end gets its connections.
@@ -38,7 +38,7 @@ impl Offer {
         let encrypted = if self.encrypted { ENCRYPTED } else { 0 };
         let mut bytes = vec![Self::VERSION, self.streams, method | encrypted];
         bytes.extend(self.id.to_le_bytes());
-        bytes.extend(self.token.to_le_bytes());
+        bytes.extend(self.secret.to_le_bytes());
         if let ConnectMethod::Listen(address) = self.method {
             match address.ip() {
                 IpAddr::V4(ip) => bytes.extend(ip.octets()),
@@ -65,7 +65,7 @@ impl Offer {
     fn parse(bytes: &[u8]) -> Option<Self> {
         let (&[version, streams, flags], rest) = bytes.split_first_chunk()?;
         let (id, rest) = rest.split_first_chunk()?;
-        let (token, rest) = rest.split_first_chunk()?;
+        let (secret, rest) = rest.split_first_chunk()?;
         if version != Self::VERSION || streams == 0 || streams > MAX_STREAMS {
             return None;
         }
@@ -82,8 +82,8 @@ impl Offer {
             _ => return None,
         };
         let encrypted = flags & ENCRYPTED != 0;
-        let (id, token) = (u128::from_le_bytes(*id), u128::from_le_bytes(*token));
-        Some(Offer { streams, method, encrypted, id, token })
+        let (id, secret) = (u128::from_le_bytes(*id), u128::from_le_bytes(*secret));
+        Some(Offer { streams, method, encrypted, id, secret })
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
 
     fn offer(method: ConnectMethod) -> Offer {
         let encrypted = method == ConnectMethod::SharedListener;
-        Offer { streams: 3, method, encrypted, id: 1 << 99, token: 7 << 90 }
+        Offer { streams: 3, method, encrypted, id: 1 << 99, secret: 7 << 90 }
     }
 
     fn methods() -> [ConnectMethod; 4] {
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn the_error_has_the_version_of_the_offer() {
-        // The format of version 1: streams, token.
+        // The format of version 1: streams, secret.
         let old = [&[1, 1][..], &[5; 16]].concat();
         let error = Offer::from_bytes(&old).expect_err("an older version").to_string();
         assert!(error.contains("version 1, expected 2"), "{error}");

@@ -64,7 +64,7 @@ impl PendingConnection {
             let wanted = match self.stage {
                 Stage::Header => STREAM_HEADER_BYTES,
                 Stage::Proof(_) if lane_parameters.encrypted => noise::MESSAGE_BYTES,
-                Stage::Proof(_) => TOKEN_BYTES,
+                Stage::Proof(_) => SECRET_BYTES,
                 Stage::Confirmation(..) => noise::EMPTY_RECORD_BYTES,
             };
             while self.count < wanted {
@@ -103,7 +103,7 @@ impl PendingConnection {
                     Err(_) => return ReceiveResult::UnknownPeer,
                 }
             }
-            Stage::Proof(stream) if lane_parameters.accept_token.to_le_bytes() == received => {
+            Stage::Proof(stream) if lane_parameters.accept_secret.to_le_bytes() == received => {
                 return ReceiveResult::Peer(*stream);
             }
             Stage::Proof(_) => return ReceiveResult::UnknownPeer,
@@ -119,7 +119,7 @@ impl PendingConnection {
         ReceiveResult::Nothing
     }
 
-    /// Answers a peer that has the tokens; others get no answer.
+    /// Answers a peer that has the secrets; others get no answer.
     fn answer(
         &mut self,
         stream: u8,
@@ -141,7 +141,7 @@ impl PendingConnection {
         }
     }
 
-    /// Completes the handshake with the peer: sends our token, if the lane is not encrypted.
+    /// Completes the handshake with the peer: sends our secret, if the lane is not encrypted.
     pub(super) fn finish(
         mut self,
         lane_parameters: &LaneParameters,
@@ -149,7 +149,7 @@ impl PendingConnection {
         let noise = match self.stage {
             Stage::Confirmation(_, noise) => Some(*noise),
             _ => {
-                self.socket.write_all(&lane_parameters.dial_token.to_le_bytes()).ok()?;
+                self.socket.write_all(&lane_parameters.dial_secret.to_le_bytes()).ok()?;
                 None
             }
         };
@@ -163,6 +163,6 @@ impl AsFd for PendingConnection {
     }
 }
 
-const TOKEN_BYTES: usize = 16;
+const SECRET_BYTES: usize = 16;
 /// The longest message of the handshake.
 const MAX_MESSAGE_BYTES: usize = noise::MESSAGE_BYTES;

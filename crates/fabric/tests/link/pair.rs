@@ -92,7 +92,7 @@ impl LinkPair {
         let bytes: Vec<u8> = (0..8 << 20).map(|at: u32| (at % 251) as u8).collect();
         here.memory().write(0, &bytes);
         assert_eq!(self.do_one(Op::write(1, here.slice(..), window.at(0))), Ok(Done::Placed));
-        assert_eq!(there.slice(..).to_vec(), bytes, "8 MiB in fragments");
+        assert_eq!(there.slice(..).to_vec(), bytes, "8 MiB in chunks");
 
         let receives = [10, 11]
             .map(|op_id| Op::receive(op_id, self.region(1, 1 << 20, Rights::NONE).slice(..)));

@@ -35,7 +35,7 @@ impl StoreConnection {
         };
         let mut settings = Settings::new(&options.server);
         settings.link.transports = vec![transport];
-        settings.receive_buffer_bytes = if options.idlers > 0 { 1 << 20 } else { 16 << 20 };
+        settings.client_buffer_bytes = if options.idlers > 0 { 1 << 20 } else { 16 << 20 };
         if let Some((name, token)) = &options.token {
             let key = Key::from_token(name, token).map_err(|error| error.to_string())?;
             settings.link.credentials = Credentials::Key(key);

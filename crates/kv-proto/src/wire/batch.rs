@@ -22,7 +22,7 @@ pub enum Message<'m> {
 /// A client's region and its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
-    /// Used by requests; 0 is the receive buffer.
+    /// Used by requests; 0 is the client buffer.
     pub number: u32,
     /// Encoded by the fabric.
     pub region: [u8; REGION],
@@ -46,7 +46,7 @@ pub struct BatchHead {
     pub count: u16,
     /// Identifies the batch, see [`ReplyImmediate`].
     pub tag: u32,
-    /// The offset of the answers in the receive buffer.
+    /// The offset of the answers in the client buffer.
     pub at: u64,
     /// The bytes available for the answers and the data after them.
     pub capacity: u64,

@@ -14,7 +14,7 @@ pub enum ClientHello {
         /// The session to resume; `None` opens a new one.
         session: Option<[u8; 16]>,
         /// Memory for answers, granted for writing and reading: region 0.
-        receive_buffer: [u8; REGION],
+        client_buffer: [u8; REGION],
         /// Whether it begins with a [`SlotBlock`](super::SlotBlock).
         slot_block: bool,
     },
@@ -44,9 +44,9 @@ impl ClientHello {
         let mut bytes = MAGIC.to_vec();
         let slot_block = matches!(self, ClientHello::Store { slot_block: true, .. });
         bytes.extend([VERSION, service as u8, u8::from(slot_block), 0]);
-        if let ClientHello::Store { session, receive_buffer, .. } = self {
+        if let ClientHello::Store { session, client_buffer, .. } = self {
             bytes.extend(session.unwrap_or_default());
-            bytes.extend(receive_buffer);
+            bytes.extend(client_buffer);
         }
         bytes
     }
@@ -67,7 +67,7 @@ impl ClientHello {
                 let session = (session != [0; 16]).then_some(session);
                 ClientHello::Store {
                     session,
-                    receive_buffer: reader.array()?,
+                    client_buffer: reader.array()?,
                     slot_block: slot_block == 1,
                 }
             }
@@ -111,7 +111,7 @@ pub struct Limits {
     pub requests: u16,
     /// Maximum number of batches in flight.
     pub batches: u16,
-    /// Maximum number of granted regions, not counting the receive buffer.
+    /// Maximum number of granted regions, not counting the client buffer.
     pub regions: u16,
     /// Maximum length of a value, in bytes.
     pub value: u64,
@@ -190,10 +190,10 @@ mod tests {
 
     #[test]
     fn client_hellos_round_trip() {
-        let receive_buffer = [7; REGION];
+        let client_buffer = [7; REGION];
         for opening in [
-            ClientHello::Store { session: None, receive_buffer, slot_block: false },
-            ClientHello::Store { session: Some([9; 16]), receive_buffer, slot_block: true },
+            ClientHello::Store { session: None, client_buffer, slot_block: false },
+            ClientHello::Store { session: Some([9; 16]), client_buffer, slot_block: true },
             ClientHello::Measure,
         ] {
             let bytes = opening.to_bytes();

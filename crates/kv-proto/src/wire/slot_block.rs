@@ -1,4 +1,4 @@
-//! The slot block: request slots and flags at the start of a client's receive buffer. A store that maps this memory polls
+//! The slot block: request slots and flags at the start of a client buffer. A store that maps this memory polls
 //! them, so that requests and answers need no message.
 //!
 //! It is optional. While the store **polls** it, a client submits a batch by a [`RequestSlot`] with the offset of its
@@ -38,7 +38,7 @@ impl SlotBlock {
     }
 }
 
-/// The position of a batch's message in the receive buffer.
+/// The position of a batch's message in the client buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSlot {
     /// The low bits of its sequence; sequences begin at 1.

@@ -116,7 +116,7 @@ mod tests {
         RailReport {
             name: transport.to_owned(),
             transport,
-            state: "standby",
+            state: "down",
             in_use: false,
             why: String::new(),
             weight: 1,

@@ -67,12 +67,12 @@ impl ReceiveArea {
 
     /// The buffer for the client's `CONSUMED` word.
     pub(crate) fn consumed(&self) -> Slice {
-        let offset = self.offset + TAKEN_AT;
+        let offset = self.offset + CONSUMED_AT;
         self.region.slice(offset..offset + 8)
     }
 
     pub(crate) fn read_consumed(&self) -> u64 {
-        self.region.memory().load(self.offset + TAKEN_AT)
+        self.region.memory().load(self.offset + CONSUMED_AT)
     }
 
     /// The words that notify a client whether its slot block is polled.
@@ -100,6 +100,6 @@ pub(crate) const RECEIVES: usize = 8;
 const AREA_BYTES: usize = LINE_AT + 4096;
 const LINE_AT: usize = MAX_MESSAGE_BYTES * (RECEIVES + SlotBlock::SLOTS);
 const WORDS_AT: usize = LINE_AT + 64;
-const TAKEN_AT: usize = WORDS_AT + 64;
+const CONSUMED_AT: usize = WORDS_AT + 64;
 /// Areas per allocation.
 const AREAS: usize = 16;

@@ -69,10 +69,10 @@ fn get_returns_the_last_put_for_every_task() {
 }
 
 #[test]
-fn requests_wait_while_the_receive_buffer_is_full() {
+fn requests_wait_while_the_client_buffer_is_full() {
     let server = TestServer::open(&settings(64 << 20), over(Transport::Shm));
     runtime().block_on(async {
-        let small = calling(&[&server], Transport::Shm).with_receive_buffer_bytes(1 << 20);
+        let small = calling(&[&server], Transport::Shm).with_client_buffer_bytes(1 << 20);
         let client = AsyncClient::connect(small).await.unwrap();
         client.put(b"k", vec![7; 200_000], &PutOptions::default()).await.unwrap();
         let mut held = Vec::new();
@@ -82,7 +82,7 @@ fn requests_wait_while_the_receive_buffer_is_full() {
                 Ok(value) => held.push(value.unwrap()),
                 Err(error) => break error,
             }
-            assert!(held.len() < 10, "more values than fit into the receive buffer");
+            assert!(held.len() < 10, "more values than fit into the client buffer");
         };
         assert_eq!(full.kind(), ErrorKind::TimedOut, "{full}");
         let ((), got) = tokio::join!(

@@ -155,7 +155,7 @@ fn long_values_are_transferred_in_chunks() {
     each(|transport| {
         let server = TestServer::open(&settings(256 << 20), over(transport));
         let mut client = server.client(over(transport));
-        // Longer than the receive buffer.
+        // Longer than the client buffer.
         let value: Vec<u8> = (0..100_u32 << 20).map(|at| (at / 3) as u8).collect();
         client.put(b"long", &value, &PutOptions::default()).unwrap();
         let error = client.get(b"long").unwrap_err();
@@ -186,11 +186,11 @@ fn long_values_are_transferred_in_chunks() {
 }
 
 #[test]
-fn a_full_receive_buffer_is_reported_immediately() {
+fn a_full_client_buffer_is_reported_immediately() {
     each(|transport| {
         let server = TestServer::open(&settings(64 << 20), over(transport));
         let mut settings = kv_client::Settings::new(server.address);
-        (settings.link, settings.receive_buffer_bytes) = (over(transport), 1 << 20);
+        (settings.link, settings.client_buffer_bytes) = (over(transport), 1 << 20);
         let mut client = kv_client::Client::connect(settings).unwrap();
         let keys: Vec<Vec<u8>> = (0..40).map(|n| format!("k{n}").into_bytes()).collect();
         for key in &keys {

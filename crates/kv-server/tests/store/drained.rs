@@ -16,7 +16,7 @@ fn client_of(servers: &[SocketAddr], transport: Transport) -> Client {
     let mut settings = Settings::new(servers[0]);
     settings.servers = servers.iter().copied().map(Into::into).collect();
     settings.link = over(transport);
-    settings.receive_buffer_bytes = 8 << 20;
+    settings.client_buffer_bytes = 8 << 20;
     Client::connect(settings).unwrap()
 }
 

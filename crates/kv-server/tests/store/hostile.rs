@@ -30,9 +30,9 @@ impl RawClient {
     }
 
     pub(crate) fn open(&mut self) {
-        let receive_buffer = self.link.grant(&self.region).unwrap().to_bytes();
+        let client_buffer = self.link.grant(&self.region).unwrap().to_bytes();
         self.send(
-            &ClientHello::Store { session: None, receive_buffer, slot_block: true }.to_bytes(),
+            &ClientHello::Store { session: None, client_buffer, slot_block: true }.to_bytes(),
         );
     }
 
@@ -236,13 +236,13 @@ fn protocol_errors_are_disconnected() {
         sequence: 1,
     };
     let cases: Vec<(&str, Vec<u8>)> = vec![
-        ("answers beyond the receive buffer", batch(1 << 20, 4096, &[get(b"k")])),
+        ("answers beyond the client buffer", batch(1 << 20, 4096, &[get(b"k")])),
         ("answers that wrap around", batch(u64::MAX - 10, 4096, &[get(b"k")])),
         ("answers beyond the capacity", batch(0, 148, &[get(b"k"), get(b"k")])),
         ("an empty key", batch(0, 4096, &[get(b"")])),
         ("a key too long", batch(0, 4096, &[get(&[1; 5000])])),
         ("more bytes than a batch may put", batch(0, 4096, &[put(1 << 40, 0), put(2 << 30, 0)])),
-        ("the receive buffer granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
+        ("the client buffer granted again", Grant { number: 0, region: [0; 36] }.to_bytes()),
         ("an unknown region", Grant { number: 7, region: [1; 36] }.to_bytes()),
         ("revoking an unknown region", Grant::revoke(9)),
         ("an empty message", Vec::new()),

@@ -115,7 +115,7 @@ fn racer(
 ) {
     let mut settings = kv_client::Settings::new(address);
     settings.link = over(transport);
-    settings.receive_buffer_bytes = 16 << 20;
+    settings.client_buffer_bytes = 16 << 20;
     let mut client = Client::connect(settings).unwrap();
     let mut random = Random(0x1234_5678 + number * 0x9e37_79b9);
     let (started, mut stamp) = (Instant::now(), number << 40);

@@ -7,12 +7,12 @@ use kv_client::{AsyncClient, Client, ErrorKind, PutOptions, Settings};
 
 use crate::test_server::{TestServer, over, settings, until};
 
-/// A few values of this length fit into the receive buffer.
+/// A few values of this length fit into the client buffer.
 const LENGTH: usize = 60_000;
 
 fn small(server: &TestServer, transport: Transport) -> Client {
     let small = Settings::new(server.address).with_link(over(transport));
-    Client::connect(small.with_receive_buffer_bytes(1 << 20)).unwrap()
+    Client::connect(small.with_client_buffer_bytes(1 << 20)).unwrap()
 }
 
 fn each(test: impl Fn(&TestServer, Transport)) {
@@ -22,7 +22,7 @@ fn each(test: impl Fn(&TestServer, Transport)) {
 }
 
 #[test]
-fn a_dropped_value_frees_the_receive_buffer() {
+fn a_dropped_value_frees_the_client_buffer() {
     each(|server, transport| {
         let mut client = small(server, transport);
         client.put(b"k", &[7; LENGTH], &PutOptions::default()).unwrap();
@@ -35,7 +35,7 @@ fn a_dropped_value_frees_the_receive_buffer() {
 }
 
 #[test]
-fn a_dropped_pending_call_frees_the_receive_buffer() {
+fn a_dropped_pending_call_frees_the_client_buffer() {
     each(|server, transport| {
         let mut client = small(server, transport);
         client.put(b"k", &[7; LENGTH], &PutOptions::default()).unwrap();

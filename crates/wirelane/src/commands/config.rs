@@ -21,7 +21,7 @@ pub(crate) struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum ConfigCommand {
-    /// Print every setting with its value and origin
+    /// Print every setting with its value and source
     Show {
         /// Output format
         #[arg(long, value_name = "FORMAT", default_value = "text")]

@@ -12,6 +12,7 @@ use crate::output::{Exit, Failure, file};
 #[derive(Debug, Args)]
 pub(crate) struct ManArgs {
     /// Directory for wirelane.1 and the pages of its commands; created if missing
+    #[arg(value_name = "DIR")]
     folder: PathBuf,
 }
 

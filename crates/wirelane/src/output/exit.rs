@@ -138,7 +138,7 @@ impl From<kv_client::Error> for Failure {
 pub(crate) fn client_error(error: &kv_client::Error) -> String {
     use kv_client::Resource;
     let option = match error.resource() {
-        Some(Resource::ReceiveBuffer) => "--buffer",
+        Some(Resource::ClientBuffer) => "--buffer",
         Some(Resource::StoreMemory) => "the server's --memory and --when-full",
         Some(Resource::StoreInFlight) => "the server's --max-in-flight",
         Some(Resource::StoreRate) => "the server's --max-rate",

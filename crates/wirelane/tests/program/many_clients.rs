@@ -31,7 +31,7 @@ fn raise_descriptors() {
 
 fn connect(server: &str, number: usize) -> Client {
     let mut settings = Settings::new(server);
-    settings.receive_buffer_bytes = 1 << 20;
+    settings.client_buffer_bytes = 1 << 20;
     // On a loaded machine a client may wait long.
     (settings.timeout, settings.link.link.peer_timeout) = (TIMEOUT, TIMEOUT);
     settings.link.transports =

@@ -70,7 +70,7 @@ impl CompletionQueue {
     }
 
     /// Counts an operation that is more than one operation of a lane; returns the time if it is to be timed.
-    pub(super) fn posted_in_fragments(&mut self) -> Option<Instant> {
+    pub(super) fn posted_in_steps(&mut self) -> Option<Instant> {
         self.posted += 1;
         self.posted.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now)
     }

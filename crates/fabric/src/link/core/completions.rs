@@ -41,7 +41,7 @@ impl Core {
         self.completions.stop_time(op_id as u32, outcome.is_ok());
         if let Some(lane) = self.rails.lane_mut(rail) {
             lane.remove(lane_op.bytes);
-            if outcome.is_ok() && lane_op.what.is_message() {
+            if outcome.is_ok() && lane_op.what.is_send() {
                 lane.message_confirmed();
             }
         }
@@ -58,11 +58,11 @@ impl Core {
             LaneOpKind::Whole { op_id, window } => {
                 self.completions.finish(restore_op(op_id, window, work), Ok(Done::Placed));
             }
-            LaneOpKind::Fragment(fragment) => {
-                if let Some(operation) = self.operations.get_mut(fragment.operation) {
-                    operation.fragment_placed();
+            LaneOpKind::Chunk(chunk) => {
+                if let Some(operation) = self.operations.get_mut(chunk.operation) {
+                    operation.chunk_placed();
                 }
-                self.progress(fragment.operation);
+                self.progress(chunk.operation);
             }
             LaneOpKind::Credit => self.return_send_buffer(rail, work),
             LaneOpKind::Message { class, sequence } => {
@@ -95,7 +95,7 @@ impl Core {
             LaneOpKind::Whole { op_id, window } => {
                 self.completions.finish(restore_op(op_id, window, work), Err(failure));
             }
-            LaneOpKind::Fragment(fragment) => self.abandon(&fragment, failure),
+            LaneOpKind::Chunk(chunk) => self.abandon(&chunk, failure),
             LaneOpKind::Message { .. } | LaneOpKind::Credit => {
                 self.fail_link(Failure::Local, "the lane does not support the link's messages");
             }

@@ -27,7 +27,7 @@ impl Core {
             let length = op.work.total();
             let possible = target.window.lane() == self.regions.link()
                 && op.work.local().len() <= self.caps.max_slices
-                && length <= self.config.max_fragment
+                && length <= self.config.max_chunk
                 && is_allowed(&op.work, target, length);
             lane.window(target.window.region()?).filter(|_| possible)?;
             bytes += length as u64;

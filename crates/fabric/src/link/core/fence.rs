@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::Core;
 use super::completions::cause;
 use crate::link::event::EventKind;
-use crate::link::operations::{Fragment, LaneOpKind, MultiStepOp, restore_op};
+use crate::link::operations::{Chunk, LaneOpKind, MultiStepOp, restore_op};
 use crate::link::rails::{LostLaneOp, RailChange, RailState};
 use crate::op::Failure;
 
@@ -55,7 +55,7 @@ impl Core {
     /// Handles timers of a rail: the end of its fence, or the death of a lane without progress.
     pub(super) fn check_rail(&mut self, rail: u8) {
         match self.rails.get(rail).state() {
-            RailState::Standby { .. } => {
+            RailState::NotTried | RailState::Down { .. } | RailState::GivenUp => {
                 self.rails.release_broken(rail, self.now, self.config.retry_pause)
             }
             RailState::Trying { until, .. } if until <= self.now => {
@@ -156,15 +156,15 @@ impl Core {
                 let operation = MultiStepOp::lost(op, failure);
                 let length = operation.total();
                 let operation = self.operations.insert(operation);
-                self.operations.push_retry(Fragment { operation, offset: 0, length });
+                self.operations.push_retry(Chunk { operation, offset: 0, length });
             }
-            LaneOpKind::Fragment(fragment) => {
-                let operation = self.operations.get_mut(fragment.operation);
+            LaneOpKind::Chunk(chunk) => {
+                let operation = self.operations.get_mut(chunk.operation);
                 let may = operation.is_none_or(|operation| operation.may_retry(failure));
                 if permanent || !may {
-                    return self.abandon(&fragment, failure);
+                    return self.abandon(&chunk, failure);
                 }
-                self.operations.push_retry(fragment);
+                self.operations.push_retry(chunk);
             }
             LaneOpKind::Message { class, sequence } => self.resend(class, sequence),
             LaneOpKind::Credit | LaneOpKind::Probe => {}

@@ -4,14 +4,14 @@
 //! the operations, the messages, the regions, the completions. This folder coordinates
 //! them. [`Core::post`] and [`Core::poll`] are the hot path; [`Core::maintain`] does everything else.
 
+mod chunks;
 mod completion_queue;
 mod completions;
 mod control;
 mod control_connection;
-mod end;
+mod ending;
 mod fast_path;
 mod fence;
-mod fragments;
 mod post;
 mod receive;
 mod regions;
@@ -155,11 +155,11 @@ impl Core {
         done.len() - before
     }
 
-    /// Posts what is queued: fragments first, then messages.
+    /// Posts what is queued: chunks first, then messages.
     #[inline]
     fn post_queued(&mut self) {
         if !self.operations.is_idle() {
-            self.post_fragments();
+            self.post_chunks();
         }
         for class in [MessageClass::Caller, MessageClass::Internal] {
             if !self.messages.outgoing(class).is_empty() {

@@ -1,8 +1,8 @@
-//! Posting operations: they are refused, posted to a lane whole, or split into fragments and messages.
+//! Posting operations: they are refused, posted to a lane whole, or split into chunks and messages.
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
-use crate::link::operations::{Fragment, LaneOp, LaneOpKind, MultiStepOp};
+use crate::link::operations::{Chunk, LaneOp, LaneOpKind, MultiStepOp};
 use crate::link::protocol::header::MessageClass;
 use crate::link::rails::RailChoice;
 use crate::op::{Failure, Op, Work};
@@ -69,7 +69,7 @@ impl Core {
     fn start_whole(&mut self, mut op: Op) -> Option<Op> {
         let bytes = op.work.total() as u64;
         let Some(target) = op.work.target_mut() else { return Some(op) };
-        if bytes > self.config.max_fragment as u64 {
+        if bytes > self.config.max_chunk as u64 {
             return Some(op);
         }
         let limit = self.config.max_in_flight as u64;
@@ -91,7 +91,7 @@ impl Core {
             Work::FetchAdd { .. } | Work::CompareSwap { .. } => Some(UnnumberedMessage::Atomic),
             _ => None,
         };
-        let timed = self.completions.posted_in_fragments();
+        let timed = self.completions.posted_in_steps();
         let row = self.operations.insert(MultiStepOp::new(op, timed));
         match message {
             Some(message) => self.messages.push(message(row)),
@@ -107,7 +107,7 @@ impl Core {
         let messages = self.messages.outgoing(MessageClass::Caller);
         let nothing_before =
             self.operations.is_idle() && messages.is_empty() && messages.may_send();
-        if !operation.has_imm() || total > self.config.max_fragment as u64 || !nothing_before {
+        if !operation.has_imm() || total > self.config.max_chunk as u64 || !nothing_before {
             return false;
         }
         let limit = self.config.max_in_flight as u64;
@@ -120,9 +120,9 @@ impl Core {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(row) {
-            operation.make_one_fragment();
+            operation.make_one_chunk();
         }
-        self.post_fragment(rail, Fragment { operation: row, offset: 0, length: total }, window);
+        self.post_chunk(rail, Chunk { operation: row, offset: 0, length: total }, window);
         self.queue_write_imm(row);
         self.send_next(MessageClass::Caller, Some(rail));
         true
@@ -138,7 +138,7 @@ impl Core {
         what: LaneOpKind,
     ) -> u32 {
         let Some(lane) = self.rails.lane_mut(rail) else { return u32::MAX };
-        let confirmed_at = match what.is_message() {
+        let confirmed_at = match what.is_send() {
             true => lane.message_confirmed_at(),
             false => lane.confirmed_at(&work),
         };

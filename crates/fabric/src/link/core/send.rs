@@ -28,7 +28,7 @@ impl Core {
             return false;
         }
         let Some(message) = outgoing.message() else { return false };
-        let (message, is_last) = self.write(message);
+        let (message, is_last) = self.next_message(message);
         let outgoing = self.messages.outgoing_mut(class);
         if is_last {
             outgoing.pop_unnumbered();
@@ -38,8 +38,8 @@ impl Core {
         true
     }
 
-    /// The next packet of an unnumbered message, and whether it is the last.
-    fn write(&mut self, message: UnnumberedMessage) -> (Message, bool) {
+    /// The next message to number, and whether it is the last: a long send has one for each fragment.
+    fn next_message(&mut self, message: UnnumberedMessage) -> (Message, bool) {
         let plain = |body| (Message { body, operation: None, payload: 0 }, true);
         let row = match message {
             UnnumberedMessage::OldValue { request, old } => {
@@ -88,7 +88,7 @@ impl Core {
         let Some(message) = outgoing.sent_message(sequence) else { return };
         let operation = message.operation.and_then(|row| Some((row, self.operations.get(row)?)));
         match operation {
-            Some((row, operation)) if operation.has_fragments() => {
+            Some((row, operation)) if operation.has_chunks() => {
                 return self.operations.defer_write_imm(row, sequence);
             }
             Some((_, operation)) if operation.has_failed() => message.void(),

@@ -24,8 +24,8 @@ pub(super) struct LinkFabrics {
     pub(super) listener_address: Option<SocketAddr>,
     pub(super) policy: Policy,
     pub(super) encrypt: bool,
-    /// Whether there are keys for encryption.
-    pub(super) has_key: bool,
+    /// Whether the control connection is encrypted: only then lane secrets can key an encrypted lane.
+    pub(super) session_encrypted: bool,
     pub(super) peer: SocketAddr,
     pub(super) theirs: Hello,
 }
@@ -45,7 +45,7 @@ impl FabricOpener for LinkFabrics {
         }
         let theirs = announced.as_ref().unwrap_or(&self.theirs);
         let Settings { max_rails, verbs, .. } = &inner.settings;
-        let planned = plan(&ours, theirs, *max_rails, &verbs.allowed_gids, self.has_key);
+        let planned = plan(&ours, theirs, *max_rails, &verbs.allowed_gids, self.session_encrypted);
         let Plans { plans, left_out } = planned.ok()?;
         Some(NewPlan { ours, theirs: announced, plans, left_out })
     }
@@ -61,7 +61,7 @@ impl FabricOpener for LinkFabrics {
     fn open(&self, transport: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
         let unwanted = match (transport, self.policy) {
-            (Transport::Tcp, _) if self.encrypt && !self.has_key => true,
+            (Transport::Tcp, _) if self.encrypt && !self.session_encrypted => true,
             (Transport::Verbs, Policy::Off) => true,
             (Transport::Shm | Transport::Tcp, Policy::Require) => true,
             _ => !settings.transports.contains(&transport),

@@ -1,4 +1,4 @@
-//! An endpoint: the devices, keys and regions that the links of a process share.
+//! An endpoint: the devices, credentials and regions that the links of a process share.
 
 mod devices;
 mod lane_counters;
@@ -320,7 +320,7 @@ impl Inner {
             listener_address: dialled.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
-            has_key: session.is_encrypted(),
+            session_encrypted: session.is_encrypted(),
         };
         let info = LinkInfo {
             peer: session.peer_address(),

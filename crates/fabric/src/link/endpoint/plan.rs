@@ -15,14 +15,14 @@ pub(in crate::link) struct Plans {
     pub(in crate::link) left_out: Vec<String>,
 }
 
-/// The rails from `ours`, which dialled, to `theirs`; or why there is none. `has_key`: the control connection
+/// The rails from `ours`, which dialled, to `theirs`; or why there is none. `session_encrypted`: the control connection
 /// is encrypted, so that lanes can be encrypted.
 pub(in crate::link) fn plan(
     ours: &Hello,
     theirs: &Hello,
     max_rails: usize,
     allowed_gids: &[Gid],
-    has_key: bool,
+    session_encrypted: bool,
 ) -> Result<Plans, String> {
     let policy = combine_policies(ours, theirs)?;
     let mut plans = Plans::default();
@@ -33,7 +33,7 @@ pub(in crate::link) fn plan(
         {
             continue;
         }
-        if let Err(why) = check_enabled(transport, policy, ours, theirs, has_key) {
+        if let Err(why) = check_enabled(transport, policy, ours, theirs, session_encrypted) {
             plans.left_out.push(format!("{}: {why}", transport.name()));
             continue;
         }
@@ -82,7 +82,7 @@ fn check_enabled(
     policy: Policy,
     ours: &Hello,
     theirs: &Hello,
-    has_key: bool,
+    session_encrypted: bool,
 ) -> Result<(), String> {
     if !ours.transports.contains(&transport) {
         return Err("not enabled at this end".to_owned());
@@ -93,7 +93,7 @@ fn check_enabled(
     match (transport, policy) {
         (Transport::Shm | Transport::Tcp, Policy::Require) => Err("RDMA is required".to_owned()),
         (Transport::Verbs, Policy::Off) => Err("RDMA is off by policy".to_owned()),
-        (Transport::Tcp, _) if (ours.encrypt || theirs.encrypt) && !has_key => {
+        (Transport::Tcp, _) if (ours.encrypt || theirs.encrypt) && !session_encrypted => {
             Err("encryption is required, and there is no key".to_owned())
         }
         (Transport::Shm, _) if ours.boot_id != theirs.boot_id => {

@@ -1,5 +1,8 @@
 //! The messages of a link: outgoing, incoming, and the caller's receives.
 //!
+//! A message here is one send on a lane, at most `max_payload` bytes and its header. A send of the caller is one message, or several
+//! with a *fragment* of it each. (The ranges into which writes and reads are split are *chunks*: `operations/`.)
+//!
 //! There are two classes, each with its own sequence numbers in both directions. A message gets its number when it is
 //! first sent: on whichever lanes and however often it arrives, it takes effect once and in order.
 

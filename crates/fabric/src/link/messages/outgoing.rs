@@ -24,7 +24,7 @@ impl Message {
 /// A message without a sequence number yet, by the row of its operation.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::link) enum UnnumberedMessage {
-    /// The fragments of a send.
+    /// The fragments of a send: one message each.
     Send(u32),
     /// The immediate data of a write.
     WriteImm(u32),

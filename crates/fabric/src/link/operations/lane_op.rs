@@ -1,4 +1,4 @@
-//! Operations of lanes, and fragments of the caller's operations.
+//! Operations of lanes, and chunks of the caller's writes and reads.
 
 use crate::link::protocol::header::MessageClass;
 use crate::op::{Op, Work};
@@ -17,9 +17,9 @@ pub(in crate::link) struct LaneOp {
 pub(in crate::link) enum LaneOpKind {
     /// A whole operation of the caller: its id and its window, which are replaced on the lane.
     Whole { op_id: u64, window: Window },
-    /// A fragment of an operation.
-    Fragment(Fragment),
-    /// A message of a class.
+    /// A chunk of a write or a read.
+    Chunk(Chunk),
+    /// A numbered message.
     Message { class: MessageClass, sequence: u64 },
     /// A message that only reports free slots.
     Credit,
@@ -28,8 +28,9 @@ pub(in crate::link) enum LaneOpKind {
 }
 
 impl LaneOpKind {
+    /// Whether it is a send on the lane: a message, or a credit.
     #[inline]
-    pub(in crate::link) fn is_message(&self) -> bool {
+    pub(in crate::link) fn is_send(&self) -> bool {
         matches!(self, LaneOpKind::Message { .. } | LaneOpKind::Credit)
     }
 }
@@ -57,7 +58,7 @@ pub(in crate::link) fn restore_window(work: &mut Work, window: Window) {
 
 /// A range of bytes of a write or a read.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::link) struct Fragment {
+pub(in crate::link) struct Chunk {
     /// The row of the operation.
     pub(in crate::link) operation: u32,
     pub(in crate::link) offset: u64,

@@ -1,7 +1,7 @@
 //! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
 //! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others, each a [`MultiStepOp`],
-//! have a row, to which their fragments and messages refer. A row whose bytes are not all split into fragments is in `waiting` or
+//! have a row, to which their chunks and messages refer. A row whose bytes are not all split into chunks is in `waiting` or
 //! `key_pending`, never in both. Once a row is removed it is in no list, since it is reused.
 
 mod lane_op;
@@ -13,19 +13,19 @@ use crate::op::Failure;
 use crate::slab::Slab;
 
 pub(super) use self::lane_op::{
-    Fragment, LaneOp, LaneOpKind, NEVER_CONFIRMED, WholeOperation, restore_op, restore_window,
+    Chunk, LaneOp, LaneOpKind, NEVER_CONFIRMED, WholeOperation, restore_op, restore_window,
 };
 pub(super) use self::multi_step_op::{MultiStepOp, NextStep, runs};
 
 pub(super) struct Operations {
     lane_ops: Slab<LaneOp>,
     rows: Slab<MultiStepOp>,
-    /// Operations with bytes that are not in a fragment yet.
+    /// Operations with bytes that are not in a chunk yet.
     waiting: VecDeque<u32>,
     /// Operations on regions whose key has not arrived yet.
     key_pending: Vec<u32>,
-    /// Fragments of dead lanes, to be posted again.
-    retries: VecDeque<Fragment>,
+    /// Chunks of dead lanes, to be posted again.
+    retries: VecDeque<Chunk>,
     /// Immediate data of writes that waits until the write, posted again, is placed: operation and sequence number.
     deferred: Vec<(u32, u64)>,
 }
@@ -93,21 +93,21 @@ impl Operations {
         self.rows.take_all().collect()
     }
 
-    // Fragments.
+    // Chunks.
 
-    /// Whether no fragment waits for a rail.
+    /// Whether no chunk waits for a rail.
     #[inline]
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
-    /// Queues an operation to be split into fragments.
+    /// Queues an operation to be split into chunks.
     pub(super) fn wait(&mut self, row: u32) {
         self.waiting.push_back(row);
     }
 
-    /// The next fragment to be posted again.
-    pub(super) fn first_retry(&self) -> Option<Fragment> {
+    /// The next chunk to be posted again.
+    pub(super) fn first_retry(&self) -> Option<Chunk> {
         self.retries.front().copied()
     }
 
@@ -115,29 +115,29 @@ impl Operations {
         self.retries.pop_front();
     }
 
-    pub(super) fn push_retry(&mut self, fragment: Fragment) {
-        self.retries.push_back(fragment);
+    pub(super) fn push_retry(&mut self, chunk: Chunk) {
+        self.retries.push_back(chunk);
     }
 
-    /// The next fragment, of at most `max_length` bytes, of the first waiting operation.
-    pub(super) fn next_fragment(&mut self, max_length: u64) -> Option<Fragment> {
+    /// The next chunk, of at most `max_length` bytes, of the first waiting operation.
+    pub(super) fn next_chunk(&mut self, max_length: u64) -> Option<Chunk> {
         while let Some(row) = self.waiting.front().copied() {
             match self.rows.get_mut(row) {
-                Some(operation) => return Some(operation.next_fragment(row, max_length)),
+                Some(operation) => return Some(operation.next_chunk(row, max_length)),
                 None => self.waiting.pop_front(),
             };
         }
         None
     }
 
-    /// Undoes [`Operations::next_fragment`], if no rail takes the fragment.
-    pub(super) fn undo_fragment(&mut self, fragment: &Fragment) {
-        if let Some(operation) = self.rows.get_mut(fragment.operation) {
-            operation.undo_fragment(fragment);
+    /// Undoes [`Operations::next_chunk`], if no rail takes the chunk.
+    pub(super) fn undo_chunk(&mut self, chunk: &Chunk) {
+        if let Some(operation) = self.rows.get_mut(chunk.operation) {
+            operation.undo_chunk(chunk);
         }
     }
 
-    /// Removes the first waiting operation from the queue if all of it is in fragments.
+    /// Removes the first waiting operation from the queue if all of it is in chunks.
     pub(super) fn drop_split(&mut self) {
         let first = self.waiting.front().and_then(|row| self.rows.get(*row));
         if first.is_none_or(MultiStepOp::is_split) {
@@ -157,13 +157,13 @@ impl Operations {
         }
     }
 
-    /// A fragment cannot be posted: its operation fails when its other fragments have completed.
-    pub(super) fn abandon(&mut self, fragment: &Fragment, failure: Failure) {
-        if let Some(operation) = self.rows.get_mut(fragment.operation) {
+    /// A chunk cannot be posted: its operation fails when its other chunks have completed.
+    pub(super) fn abandon(&mut self, chunk: &Chunk, failure: Failure) {
+        if let Some(operation) = self.rows.get_mut(chunk.operation) {
             operation.abandon(failure);
         }
-        self.waiting.retain(|row| *row != fragment.operation);
-        self.key_pending.retain(|row| *row != fragment.operation);
+        self.waiting.retain(|row| *row != chunk.operation);
+        self.key_pending.retain(|row| *row != chunk.operation);
     }
 
     // Immediate data of writes.

@@ -1,13 +1,13 @@
 //! A multi-step operation: one of the caller that is not a single operation of one lane. It is long, has an answer, or is
 //! repeated.
 //!
-//! It is finished when all its bytes are in fragments, all fragments and messages have completed, and the answer has arrived,
+//! It is finished when all its bytes are in chunks, all chunks and messages have completed, and the answer has arrived,
 //! if it has one.
 
 use std::ops::Range;
 use std::time::Instant;
 
-use super::lane_op::Fragment;
+use super::lane_op::Chunk;
 use crate::link::messages::Message;
 use crate::link::protocol::header::{AtomicOp, Body};
 use crate::op::{Done, Failure, Op, Slices, Work};
@@ -18,10 +18,10 @@ pub(in crate::link) struct MultiStepOp {
     /// The caller's operation, returned when it is finished.
     op: Op,
     total: u64,
-    /// The number of bytes in fragments or messages so far.
+    /// The number of bytes in chunks or messages so far.
     split: u64,
-    /// The number of fragments that are not placed yet, in flight or to be posted again.
-    fragments: u32,
+    /// The number of chunks that are not placed yet, in flight or to be posted again.
+    chunks: u32,
     /// The number of messages that are not delivered yet.
     messages: u32,
     followup: Followup,
@@ -64,7 +64,7 @@ impl MultiStepOp {
             total: op.work.total() as u64,
             op,
             split: 0,
-            fragments: 0,
+            chunks: 0,
             messages: 0,
             followup,
             failure: None,
@@ -74,10 +74,10 @@ impl MultiStepOp {
         }
     }
 
-    /// An operation that a lane had whole, and lost: one fragment, to be posted again.
+    /// An operation that a lane had whole, and lost: one chunk, to be posted again.
     pub(in crate::link) fn lost(op: Op, failure: Failure) -> Self {
         let mut operation = MultiStepOp::new(op, None);
-        operation.make_one_fragment();
+        operation.make_one_chunk();
         operation.started = true;
         operation.count_refusal(failure);
         operation
@@ -106,37 +106,37 @@ impl MultiStepOp {
         self.failure.is_some()
     }
 
-    // Fragments.
+    // Chunks.
 
-    /// Makes all of it one fragment.
-    pub(in crate::link) fn make_one_fragment(&mut self) {
-        (self.split, self.fragments) = (self.total, 1);
+    /// Makes all of it one chunk.
+    pub(in crate::link) fn make_one_chunk(&mut self) {
+        (self.split, self.chunks) = (self.total, 1);
     }
 
-    /// The next fragment, of at most `max_length` bytes.
-    pub(super) fn next_fragment(&mut self, row: u32, max_length: u64) -> Fragment {
+    /// The next chunk, of at most `max_length` bytes.
+    pub(super) fn next_chunk(&mut self, row: u32, max_length: u64) -> Chunk {
         let length = (self.total - self.split).min(max_length);
-        let fragment = Fragment { operation: row, offset: self.split, length };
-        self.fragments += 1;
+        let chunk = Chunk { operation: row, offset: self.split, length };
+        self.chunks += 1;
         self.split += length;
-        fragment
+        chunk
     }
 
-    pub(super) fn undo_fragment(&mut self, fragment: &Fragment) {
-        self.fragments -= 1;
-        self.split -= fragment.length;
+    pub(super) fn undo_chunk(&mut self, chunk: &Chunk) {
+        self.chunks -= 1;
+        self.split -= chunk.length;
     }
 
-    /// Whether all of it is in fragments.
+    /// Whether all of it is in chunks.
     pub(super) fn is_split(&self) -> bool {
         self.split == self.total
     }
 
-    /// The work of a fragment, for a lane on which the peer's region is `window`.
-    pub(in crate::link) fn start_fragment(&mut self, fragment: &Fragment, window: Window) -> Work {
+    /// The work of a chunk, for a lane on which the peer's region is `window`.
+    pub(in crate::link) fn start_chunk(&mut self, chunk: &Chunk, window: Window) -> Work {
         self.started = true;
-        let local = sub_slices(self.op.work.local(), fragment.offset, fragment.length);
-        let offset = self.op.work.target().map_or(0, |target| target.offset) + fragment.offset;
+        let local = sub_slices(self.op.work.local(), chunk.offset, chunk.length);
+        let offset = self.op.work.target().map_or(0, |target| target.offset) + chunk.offset;
         let target = Target { window, offset };
         match self.op.work {
             Work::Read { .. } => Work::Read { into: local, from: target },
@@ -144,28 +144,28 @@ impl MultiStepOp {
         }
     }
 
-    pub(in crate::link) fn fragment_placed(&mut self) {
-        self.fragments -= 1;
+    pub(in crate::link) fn chunk_placed(&mut self) {
+        self.chunks -= 1;
     }
 
-    /// Whether fragments are not placed yet.
-    pub(in crate::link) fn has_fragments(&self) -> bool {
-        self.fragments > 0
+    /// Whether chunks are not placed yet.
+    pub(in crate::link) fn has_chunks(&self) -> bool {
+        self.chunks > 0
     }
 
     /// Whether all its bytes are placed, or abandoned.
     pub(in crate::link) fn is_placed(&self) -> bool {
-        self.fragments == 0 && self.split >= self.total
+        self.chunks == 0 && self.split >= self.total
     }
 
-    /// A fragment cannot be posted: there are no further ones.
+    /// A chunk cannot be posted: there are no further ones.
     pub(super) fn abandon(&mut self, failure: Failure) {
-        self.fragments -= 1;
+        self.chunks -= 1;
         self.failure.get_or_insert(failure);
         self.split = self.total;
     }
 
-    /// A lane has lost a fragment; `false`: a device refused it too often, so that the operation itself is the cause.
+    /// A lane has lost a chunk; `false`: a device refused it too often, so that the operation itself is the cause.
     pub(in crate::link) fn may_retry(&mut self, failure: Failure) -> bool {
         self.count_refusal(failure);
         self.refusals < MAX_REFUSALS

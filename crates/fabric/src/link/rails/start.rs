@@ -22,14 +22,22 @@ impl Rails {
                 if entry.plan().transport != transport {
                     continue;
                 }
-                match entry.state() {
-                    RailState::Up { .. } => up = true,
-                    RailState::Trying { since, .. } => may_come_up |= now < since + FALLBACK_DELAY,
-                    RailState::Standby { until } if until <= now && !entry.is_busy() => {
-                        let generation = entry.generation() + 1;
-                        may_come_up |= self.start_lane(rail, generation, Side::Dial, now);
+                let is_due = match entry.state() {
+                    RailState::Up { .. } => {
+                        up = true;
+                        false
                     }
-                    RailState::Standby { .. } | RailState::Fencing { .. } => {}
+                    RailState::Trying { since, .. } => {
+                        may_come_up |= now < since + FALLBACK_DELAY;
+                        false
+                    }
+                    RailState::NotTried => true,
+                    RailState::Down { until } => until <= now,
+                    RailState::Fencing { .. } | RailState::GivenUp => false,
+                };
+                if is_due && !entry.is_busy() {
+                    let generation = entry.generation() + 1;
+                    may_come_up |= self.start_lane(rail, generation, Side::Dial, now);
                 }
             }
             if up || may_come_up {
@@ -149,7 +157,7 @@ impl Rails {
             }
             RailState::Trying { until, .. } => Some(until),
             RailState::Fencing { since } => Some(since + config.peer_timeout),
-            RailState::Standby { until } if self.dialled => Some(until),
+            RailState::Down { until } if self.dialled => Some(until),
             _ => None,
         });
         // Expired timers wait for something else.

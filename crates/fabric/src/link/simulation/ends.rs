@@ -159,7 +159,7 @@ impl End {
             let memory = Memory::allocate(CELL * 24, Pages::Plain).unwrap();
             register_software(&memory, Rights::NONE).slice(..)
         });
-        self.receive_ops.push_back(Op::receive(RECEIVE_TOKEN, slice));
+        self.receive_ops.push_back(Op::receive(RECEIVE_OP_ID, slice));
     }
 
     fn release_source(&mut self, pending: &Pending) {
@@ -312,4 +312,4 @@ pub(super) fn pattern(number: u64, length: usize) -> Vec<u8> {
 }
 
 const READ_ONLY_SEED: u64 = u64::MAX;
-const RECEIVE_TOKEN: u64 = 0;
+const RECEIVE_OP_ID: u64 = 0;

@@ -20,7 +20,7 @@ pub(super) struct Run {
 /// Small limits, so that operations are split and queues fill up.
 pub(super) fn small() -> Config {
     Config {
-        max_fragment: 1024,
+        max_chunk: 1024,
         max_in_flight: 8192,
         message_slots: 4,
         max_payload: 512,
@@ -45,7 +45,7 @@ pub(super) fn tiny(seed: u64) -> Config {
         2 => Config { depth: 1, ..config },
         3 => Config { message_slots: 1, max_payload: 64, depth: 3, max_receives: 2, ..config },
         4 => Config { max_receives: 1, ..config },
-        5 => Config { max_fragment: 64, max_in_flight: 100, ..config },
+        5 => Config { max_chunk: 64, max_in_flight: 100, ..config },
         6 => Config { message_slots: 64, ..config },
         _ => config,
     }

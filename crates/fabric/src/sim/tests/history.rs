@@ -24,8 +24,8 @@ struct History {
 fn history(seed: u64) -> History {
     let mut random = Random::new(!seed);
     let config = Config { depth: 8, ordered: false, ..Config::default() };
-    let mut pair = Pair::on(&World::with_config(seed, config), RAIL);
-    pair.world.change(RAIL, |faults| *faults = random_faults(&mut random));
+    let mut pair = Pair::on(&World::with_config(seed, config), WIRE);
+    pair.world.change(WIRE, |faults| *faults = random_faults(&mut random));
     let (target, window) = pair.window(OPS as usize * SLOT, Rights::ALL);
     let buffers = Buffers::new();
     let mut ops: VecDeque<Op> =
@@ -44,7 +44,7 @@ fn history(seed: u64) -> History {
         rounds += 1;
         assert!(rounds < 100_000, "seed {seed} does not end");
         if random.happens(0.02) {
-            pair.world.change(RAIL, |faults| *faults = random_faults(&mut random));
+            pair.world.change(WIRE, |faults| *faults = random_faults(&mut random));
         }
     }
     collect(&mut pair, &mut history);

@@ -6,7 +6,7 @@ use crate::Slices;
 /// A write that is delayed by five seconds, and has failed at its sender long before.
 fn failed_write() -> (Pair, Region) {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.hold = Duration::from_secs(5));
+    pair.world.change(WIRE, |faults| faults.hold = Duration::from_secs(5));
     let (target, window) = pair.window(4, Rights::ALL);
     let from = region_with(b"late");
     post(&mut pair.a, Op::write(1, from.slice(..), window.at(0)));
@@ -51,7 +51,7 @@ fn a_late_write_has_no_effect_after_the_target_dropped_its_end() {
 #[test]
 fn retransmitted_immediate_data_completes_one_receive() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.hold = Duration::from_secs(5));
+    pair.world.change(WIRE, |faults| faults.hold = Duration::from_secs(5));
     let (_target, window) = pair.window(1, Rights::ALL);
     pair.b.post(&mut (1..4).map(|op_id| Op::receive(op_id, Slices::EMPTY)).collect());
     post(&mut pair.a, Op::write_imm(9, Slices::EMPTY, window.at(0), 5));
@@ -64,12 +64,12 @@ fn retransmitted_immediate_data_completes_one_receive() {
 }
 
 #[test]
-fn a_packet_in_flight_arrives_though_the_rail_dies() {
+fn a_packet_in_flight_arrives_though_the_wire_dies() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(2));
+    pair.world.change(WIRE, |faults| faults.delay = ms(2));
     let (target, window) = pair.window(1, Rights::ALL);
     post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
-    pair.world.change(RAIL, |faults| faults.dead = true);
+    pair.world.change(WIRE, |faults| faults.dead = true);
     pair.settle();
     assert_eq!(content(&target), b"x");
     assert_eq!(outcomes(&mut pair.a), [(1, Err(Failure::PeerGone))]);
@@ -78,7 +78,7 @@ fn a_packet_in_flight_arrives_though_the_rail_dies() {
 #[test]
 fn closing_returns_all_operations_and_protects_our_memory() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    pair.world.change(WIRE, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
     let into = region(1, Rights::NONE);
     target.memory().write(0, b"x");
@@ -98,10 +98,10 @@ fn closing_returns_all_operations_and_protects_our_memory() {
 #[test]
 fn a_dropped_lane_releases_its_memory_and_its_peer_fails() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    pair.world.change(WIRE, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
     let memory = Memory::from_boxed(b"y".to_vec().into_boxed_slice()).unwrap();
-    let from = pair.world.fabric("a", RAIL).register(&memory, Rights::NONE).unwrap();
+    let from = pair.world.fabric("a", WIRE).register(&memory, Rights::NONE).unwrap();
     post(&mut pair.a, Op::write(1, from.slice(..), window.at(0)));
     post(&mut pair.a, Op::receive(2, from.slice(..)));
     drop((from, pair.a));

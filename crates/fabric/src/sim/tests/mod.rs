@@ -3,8 +3,8 @@
 mod history;
 mod late;
 mod operations;
-mod rails;
 mod refusals;
+mod wires;
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -24,16 +24,16 @@ struct Pair {
 
 impl Pair {
     fn new(seed: u64) -> Self {
-        Self::on(&World::new(seed), RAIL)
+        Self::on(&World::new(seed), WIRE)
     }
 
     fn with(config: Config) -> Self {
-        Self::on(&World::with_config(1, config), RAIL)
+        Self::on(&World::with_config(1, config), WIRE)
     }
 
-    fn on(world: &World, rail: &str) -> Self {
-        let a = world.fabric("a", rail).prepare_lane(Side::Dial).unwrap();
-        let b = world.fabric("b", rail).prepare_lane(Side::Accept).unwrap();
+    fn on(world: &World, wire: &str) -> Self {
+        let a = world.fabric("a", wire).prepare_lane(Side::Dial).unwrap();
+        let b = world.fabric("b", wire).prepare_lane(Side::Accept).unwrap();
         let (to_a, to_b) = (a.offer(), b.offer());
         let a = a.connect(&to_b, Duration::ZERO).unwrap();
         let b = b.connect(&to_a, Duration::ZERO).unwrap();
@@ -62,7 +62,7 @@ type Outcome = (u64, Result<Done, Failure>);
 fn region(length: usize, rights: Rights) -> Region {
     // Registering is the same for all simulated fabrics.
     let memory = Memory::allocate(length, Pages::Plain).unwrap();
-    World::new(0).fabric("any", RAIL).register(&memory, rights).unwrap()
+    World::new(0).fabric("any", WIRE).register(&memory, rights).unwrap()
 }
 
 fn region_with(bytes: &[u8]) -> Region {
@@ -97,6 +97,6 @@ fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-const RAIL: &str = "rail0";
+const WIRE: &str = "wire0";
 /// When a lane fails with the default settings.
 const LANE_TIMEOUT: Duration = Duration::from_millis(400);

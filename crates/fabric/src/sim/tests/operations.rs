@@ -1,4 +1,4 @@
-//! Every operation, on a rail without faults or with a delay.
+//! Every operation, on a wire without faults or with a delay.
 
 use rustix::event::{PollFd, PollFlags, Timespec};
 
@@ -88,7 +88,7 @@ fn the_accepting_end_may_write_too() {
 #[test]
 fn time_advances_only_by_calls() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(3));
+    pair.world.change(WIRE, |faults| faults.delay = ms(3));
     let (target, window) = pair.window(1, Rights::ALL);
     post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
     assert!(poll(&mut pair.a).is_empty());
@@ -151,7 +151,7 @@ fn operations_after_a_message_without_a_receive_wait_in_order() {
 #[test]
 fn the_descriptor_is_readable_when_there_is_something_to_poll_for() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    pair.world.change(WIRE, |faults| faults.delay = ms(1));
     let (_target, window) = pair.window(1, Rights::ALL);
     post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
     assert!(pair.a.arm() && !readable(&*pair.a));
@@ -164,7 +164,7 @@ fn the_descriptor_is_readable_when_there_is_something_to_poll_for() {
 #[test]
 fn waiting_ends_when_another_thread_advances_the_world() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    pair.world.change(WIRE, |faults| faults.delay = ms(1));
     let (_target, window) = pair.window(1, Rights::ALL);
     post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
     let world = pair.world.clone();
@@ -177,7 +177,7 @@ fn waiting_ends_when_another_thread_advances_the_world() {
 #[test]
 fn operations_are_counted_and_timed_in_simulated_time() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(4));
+    pair.world.change(WIRE, |faults| faults.delay = ms(4));
     let (_target, window) = pair.window(4, Rights::ALL);
     let bytes = region_with(b"four");
     let ops = (0..OPS_PER_LATENCY_SAMPLE + 1)

@@ -105,7 +105,7 @@ fn a_missing_receive_ends_only_the_sender() {
 fn an_unsupported_operation_does_not_end_the_lane() {
     let mut pair = Pair::new(1);
     let (region, window) = pair.window(64, Rights::ALL);
-    let mut other = Pair::on(&pair.world, RAIL);
+    let mut other = Pair::on(&pair.world, WIRE);
     let granted = other.b.grant(&region).unwrap();
     let foreign = other.a.import(&granted).unwrap();
     let small = region.clone();
@@ -150,25 +150,25 @@ fn regions_of_other_kinds_of_lanes_are_not_imported() {
 fn invalid_offers_are_refused_with_a_reason() {
     let world = World::new(1);
     let unconnected =
-        |host: &str, rail: &str, side| world.fabric(host, rail).prepare_lane(side).unwrap();
+        |host: &str, wire: &str, side| world.fabric(host, wire).prepare_lane(side).unwrap();
     let refused = |offer: &[u8]| {
-        let ours = unconnected("a", RAIL, Side::Dial);
+        let ours = unconnected("a", WIRE, Side::Dial);
         let error = ours.connect(offer, Duration::ZERO).err().expect("refused");
         (error.kind(), error.to_string())
     };
-    let elsewhere = World::new(1).fabric("b", RAIL).prepare_lane(Side::Accept).unwrap();
-    let (other_rail, same_side) =
-        (unconnected("b", "rail1", Side::Accept), unconnected("b", RAIL, Side::Dial));
-    let (taken, third) = (unconnected("b", RAIL, Side::Accept), unconnected("c", RAIL, Side::Dial));
+    let elsewhere = World::new(1).fabric("b", WIRE).prepare_lane(Side::Accept).unwrap();
+    let (other_wire, same_side) =
+        (unconnected("b", "wire1", Side::Accept), unconnected("b", WIRE, Side::Dial));
+    let (taken, third) = (unconnected("b", WIRE, Side::Accept), unconnected("c", WIRE, Side::Dial));
     let taken_offer = taken.offer();
     let _lane = taken.connect(&third.offer(), Duration::ZERO).unwrap();
-    let gone = unconnected("b", RAIL, Side::Accept).offer();
-    let killed = unconnected("k", RAIL, Side::Accept);
+    let gone = unconnected("b", WIRE, Side::Accept).offer();
+    let killed = unconnected("k", WIRE, Side::Accept);
     world.kill("k");
     for (offer, kind, why) in [
         (vec![1, 2, 3], ErrorKind::Misuse, "an offer of 3 bytes"),
         (elsewhere.offer(), ErrorKind::Misuse, "another world"),
-        (other_rail.offer(), ErrorKind::Misuse, "this end is on rail0, the other on rail1"),
+        (other_wire.offer(), ErrorKind::Misuse, "this end is on wire0, the other on wire1"),
         (same_side.offer(), ErrorKind::Misuse, "both ends have the side Dial"),
         (taken_offer, ErrorKind::Misuse, "connected to a third"),
         (gone, ErrorKind::Gone, "the other end is gone"),

@@ -183,15 +183,15 @@ fn repeated_and_missing_records_end_the_lane() {
 }
 
 #[test]
-fn neither_tokens_nor_bytes_are_seen_on_the_wire() {
+fn neither_secrets_nor_bytes_are_seen_on_the_wire() {
     let (dial, accept) = unconnected_pair(&encrypted());
     let offers = [dial.offer(), accept.offer()].map(|offer| Offer::from_bytes(&offer).unwrap());
     let (to, recorded) = proxy(address(&accept.offer()), |_, record| record);
     let to_dial = with_address(&accept.offer(), to);
     let [mut a, mut b] = connect(dial, accept, &to_dial);
-    let (shared, secret) = (region(4096, 0), b"a secret value");
+    let (shared, value) = (region(4096, 0), b"a private value");
     let source = region(4096, 0);
-    source.memory().write(0, &secret.repeat(9));
+    source.memory().write(0, &value.repeat(9));
     let window = a.import(&b.grant(&shared).unwrap()).unwrap();
     post(&mut *a, [Op::write(1, source.slice(..), window.at(0))]);
     let (mut done_at_a, mut done) = (Vec::new(), Vec::new());
@@ -204,9 +204,9 @@ fn neither_tokens_nor_bytes_are_seen_on_the_wire() {
     let recorded = recorded.lock().unwrap();
     assert!(recorded.len() > 4096);
     let seen = |bytes: &[u8]| recorded.windows(bytes.len()).any(|window| window == bytes);
-    assert!(seen(&offers[1].id.to_le_bytes()), "the id is not secret");
-    assert!(!seen(secret));
-    assert!(!offers.iter().any(|offer| seen(&offer.token.to_le_bytes())));
+    assert!(seen(&offers[1].id.to_le_bytes()), "the id is not encrypted");
+    assert!(!seen(value));
+    assert!(!offers.iter().any(|offer| seen(&offer.secret.to_le_bytes())));
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn both_ends_must_have_the_same_setting() {
 
 // Unknown connections.
 
-/// The first bytes from an end with the tokens of these offers.
+/// The first bytes from an end with the secrets of these offers.
 fn first_bytes(dial: &Offer, accept: &Offer) -> Vec<u8> {
     let lane_parameters = LaneParameters::new(dial, accept).unwrap();
     let mut started = noise::start(&lane_parameters, 0, Side::Dial).unwrap();
@@ -235,7 +235,7 @@ fn first_bytes(dial: &Offer, accept: &Offer) -> Vec<u8> {
 }
 
 #[test]
-fn connections_without_the_tokens_get_no_answer_and_do_not_prevent_the_peer() {
+fn connections_without_the_secrets_get_no_answer_and_do_not_prevent_the_peer() {
     let (dial, accept) = unconnected_pair(&encrypted());
     let [ours, peers] =
         [dial.offer(), accept.offer()].map(|offer| Offer::from_bytes(&offer).unwrap());
@@ -245,17 +245,17 @@ fn connections_without_the_tokens_get_no_answer_and_do_not_prevent_the_peer() {
         socket.write_all(sends).unwrap();
         socket
     };
-    let wrong_dial = Offer { token: ours.token ^ 1, ..ours.clone() };
-    let other = Offer { token: peers.token ^ 1, ..peers.clone() };
+    let wrong_dial = Offer { secret: ours.secret ^ 1, ..ours.clone() };
+    let other = Offer { secret: peers.secret ^ 1, ..peers.clone() };
     let unknown_peers = [
         unknown_peer(&first_bytes(&wrong_dial, &peers)),
         unknown_peer(&first_bytes(&ours, &other)),
         unknown_peer(
             &[&first_bytes(&ours, &peers)[..STREAM_HEADER_BYTES], &[7; MESSAGE_BYTES]].concat(),
         ),
-        // As if the lane were not encrypted: the plain token is not accepted.
+        // As if the lane were not encrypted: the plain secret is not accepted.
         unknown_peer(
-            &[&first_bytes(&ours, &peers)[..STREAM_HEADER_BYTES], &peers.token.to_le_bytes()]
+            &[&first_bytes(&ours, &peers)[..STREAM_HEADER_BYTES], &peers.secret.to_le_bytes()]
                 .concat(),
         ),
     ];

@@ -21,7 +21,7 @@ fn lane_and_misbehaving_peer() -> (Box<dyn Lane>, TcpStream) {
     let peer = dialler(42);
     std::thread::scope(|scope| {
         let lane = scope.spawn(|| Box::new(unconnected).connect(&peer.to_bytes(), LIMIT).unwrap());
-        let mut socket = call(&ours, ours.token);
+        let mut socket = call(&ours, ours.secret);
         let mut answer = [0; 16];
         socket.read_exact(&mut answer).unwrap();
         assert_eq!(u128::from_le_bytes(answer), 42);
@@ -29,8 +29,8 @@ fn lane_and_misbehaving_peer() -> (Box<dyn Lane>, TcpStream) {
     })
 }
 
-fn dialler(token: u128) -> Offer {
-    Offer { streams: 1, method: ConnectMethod::Dial, encrypted: false, id: 0, token }
+fn dialler(secret: u128) -> Offer {
+    Offer { streams: 1, method: ConnectMethod::Dial, encrypted: false, id: 0, secret }
 }
 
 fn address(offer: &Offer) -> SocketAddr {
@@ -38,11 +38,11 @@ fn address(offer: &Offer) -> SocketAddr {
     address
 }
 
-/// Connects like a peer, with this token.
-fn call(offer: &Offer, token: u128) -> TcpStream {
+/// Connects like a peer, with this secret.
+fn call(offer: &Offer, secret: u128) -> TcpStream {
     let mut socket = TcpStream::connect(address(offer)).unwrap();
     socket.write_all(&stream_header(0, offer.id)).unwrap();
-    socket.write_all(&token.to_le_bytes()).unwrap();
+    socket.write_all(&secret.to_le_bytes()).unwrap();
     socket
 }
 
@@ -150,9 +150,9 @@ fn unknown_connections_do_not_prevent_the_peer() {
     let offer = Offer::from_bytes(&to_dial).unwrap();
     let silent: Vec<TcpStream> =
         (0..5).map(|_| TcpStream::connect(address(&offer)).unwrap()).collect();
-    // The id is not secret; the token is.
+    // An id is visible on the network: it must not be enough.
     let wrong =
-        [call(&Offer { id: 1, ..offer.clone() }, offer.token), call(&offer, offer.token ^ 1)];
+        [call(&Offer { id: 1, ..offer.clone() }, offer.secret), call(&offer, offer.secret ^ 1)];
     let started = Instant::now();
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| accept.connect(&to_accept, LIMIT).map(drop));

@@ -75,11 +75,11 @@ fn a_connection_with_the_id_alone_is_refused_and_does_not_prevent_the_peer() {
         socket.write_all(&[&stream_header(0, offer.id)[..], sends].concat()).unwrap();
         socket
     };
-    let (silent, mut wrong) = (unknown_peer(&[]), unknown_peer(&(offer.token ^ 1).to_le_bytes()));
+    let (silent, mut wrong) = (unknown_peer(&[]), unknown_peer(&(offer.secret ^ 1).to_le_bytes()));
     let lanes = connect(dial, accept).map(Result::unwrap);
     assert!(!matches!(wrong.read(&mut [0; 16]), Ok(1..)), "an unknown peer got an answer");
     // A replay of the peer's messages is refused after the lane is connected.
-    let mut late = unknown_peer(&offer.token.to_le_bytes());
+    let mut late = unknown_peer(&offer.secret.to_le_bytes());
     assert!(!matches!(late.read(&mut [0; 16]), Ok(1..)));
     assert!(!router.deliver(stream_header(0, offer.id), silent));
     drop(lanes);

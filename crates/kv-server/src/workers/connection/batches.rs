@@ -97,8 +97,8 @@ impl Connection {
     /// Checks the destination of a batch's answers, and the number of batches in flight.
     #[inline]
     fn check_head(&self, client: &Client, head: &BatchHead) -> Result<(), &'static str> {
-        if !reaches(client.receive_buffer(), head.at, head.capacity) {
-            return Err("the answers of a batch do not fit into the receive buffer");
+        if !reaches(client.client_buffer(), head.at, head.capacity) {
+            return Err("the answers of a batch do not fit into the client buffer");
         }
         if self.pending.batches() + self.replies.deferred() > usize::from(MAX_BATCHES) * 2 {
             return Err("too many batches in flight");
@@ -223,7 +223,7 @@ impl Connection {
         // Over shared memory, answers that are copied anyway are copied once more, directly, and nothing is in flight.
         if let (true, Some(flag)) = (batch_answers.is_copied(), flag)
             && self.link.write_mapped(
-                client.receive_buffer(),
+                client.client_buffer(),
                 batch_answers.head.at,
                 bytes,
                 (flag.at, flag.sequence),
@@ -243,11 +243,11 @@ impl Connection {
             self.in_place_reads.add(flag.sequence, &mut batch_answers, context);
         }
         let max_slices = self.link.caps().max_slices;
-        let receive_buffer = client.receive_buffer();
+        let client_buffer = client.client_buffer();
         self.replies.write(
             batch_answers,
             buffer,
-            receive_buffer,
+            client_buffer,
             max_slices,
             &mut self.ops,
             context,
@@ -262,8 +262,8 @@ impl Connection {
         context: &mut WorkerContext,
     ) {
         let outcome = completion.outcome;
-        let receive_buffer = self.peer.client().map(Client::receive_buffer);
-        if self.replies.completed(row, completion, receive_buffer, &mut self.ops, context) {
+        let client_buffer = self.peer.client().map(Client::client_buffer);
+        if self.replies.completed(row, completion, client_buffer, &mut self.ops, context) {
             self.poller.flag_set();
         }
         if let Err(failure) = outcome
@@ -286,7 +286,7 @@ impl Connection {
     /// Unpins what the client has finished reading.
     pub(super) fn release_reads(&mut self, context: &mut WorkerContext) {
         if let Some(client) = self.peer.client() {
-            let (buffer, area) = (client.receive_buffer(), self.receives.area());
+            let (buffer, area) = (client.client_buffer(), self.receives.area());
             self.in_place_reads.release_consumed(&mut self.link, buffer, area, context);
         }
     }

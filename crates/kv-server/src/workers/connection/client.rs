@@ -18,10 +18,10 @@ pub(super) struct Client {
     /// Its part of the quota of bytes in flight.
     pub(super) share: Arc<Share>,
     permissions: Permissions,
-    /// Granted memory, except the receive buffer, which is region 0.
+    /// Granted memory, except the client buffer, which is region 0.
     regions: HashMap<u32, Window>,
-    receive_buffer: Window,
-    /// Whether the receive buffer starts with a slot block.
+    client_buffer: Window,
+    /// Whether the client buffer starts with a slot block.
     slot_block: bool,
     /// Whether it may read the pool.
     in_place: bool,
@@ -32,7 +32,7 @@ impl Client {
         session: Arc<Session>,
         permissions: Permissions,
         share: Arc<Share>,
-        receive_buffer: Window,
+        client_buffer: Window,
         slot_block: bool,
         in_place: bool,
     ) -> Self {
@@ -43,15 +43,15 @@ impl Client {
             share,
             permissions,
             regions,
-            receive_buffer,
+            client_buffer,
             slot_block,
             in_place,
         }
     }
 
     #[inline]
-    pub(super) fn receive_buffer(&self) -> &Window {
-        &self.receive_buffer
+    pub(super) fn client_buffer(&self) -> &Window {
+        &self.client_buffer
     }
 
     pub(super) fn has_slot_block(&self) -> bool {
@@ -112,7 +112,7 @@ impl Client {
     /// The window of a region; `None` if there is no such region, or `length` bytes at `at` are not within it.
     pub(super) fn reach(&self, region: u32, at: u64, length: u64) -> Option<&Window> {
         let window = match region {
-            0 => Some(&self.receive_buffer),
+            0 => Some(&self.client_buffer),
             number => self.regions.get(&number),
         };
         window.filter(|window| reaches(window, at, length))
@@ -145,5 +145,5 @@ pub(super) fn import(link: &mut Link, region: &[u8]) -> Result<Window, &'static 
     fits.then_some(window).ok_or("a region does not grant read and write")
 }
 
-/// Regions that a client may grant in addition to its receive buffer.
+/// Regions that a client may grant in addition to its client buffer.
 pub(super) const MAX_REGIONS: u16 = 256;

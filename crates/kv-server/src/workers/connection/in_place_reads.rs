@@ -79,12 +79,12 @@ impl InPlaceReads {
     pub(super) fn release_consumed(
         &mut self,
         link: &mut Link,
-        receive_buffer: &Window,
+        client_buffer: &Window,
         area: &ReceiveArea,
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.read_mapped(receive_buffer, SlotBlock::CONSUMED as u64, &area.consumed())
+            && link.read_mapped(client_buffer, SlotBlock::CONSUMED as u64, &area.consumed())
         {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);

@@ -121,10 +121,10 @@ impl Peer {
                 self.state = State::Measured(Box::new(measure));
                 Ok(hello)
             }
-            ClientHello::Store { session, receive_buffer, slot_block } => {
-                let receive_buffer = import(link, &receive_buffer)?;
-                if slot_block && receive_buffer.len() < SlotBlock::LENGTH as u64 {
-                    return Err("the receive buffer is too small for a slot block");
+            ClientHello::Store { session, client_buffer, slot_block } => {
+                let client_buffer = import(link, &client_buffer)?;
+                if slot_block && client_buffer.len() < SlotBlock::LENGTH as u64 {
+                    return Err("the client buffer is too small for a slot block");
                 }
                 let engine = &context.engine;
                 let permissions = self.admit(link, context)?;
@@ -142,7 +142,7 @@ impl Peer {
                 self.session = Some(session.clone());
                 let share = engine.quota().share();
                 let client =
-                    Client::new(session, permissions, share, receive_buffer, slot_block, in_place);
+                    Client::new(session, permissions, share, client_buffer, slot_block, in_place);
                 self.state = State::Client(Box::new(client));
                 Ok(hello.to_bytes())
             }

@@ -85,7 +85,7 @@ impl Replies {
         &mut self,
         mut batch_answers: BatchAnswers,
         buffer: SendBuffer,
-        receive_buffer: &Window,
+        client_buffer: &Window,
         max_slices: usize,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
@@ -94,7 +94,7 @@ impl Replies {
         let first = ops.len();
         let mut slices = context.spare.pop().unwrap_or_default();
         gather(&mut slices, &mut batch_answers, &buffer, context);
-        write(ops, slices, receive_buffer, batch_answers.head.at, max_slices, context);
+        write(ops, slices, client_buffer, batch_answers.head.at, max_slices, context);
         for (window, at, slices) in batch_answers.region_writes.drain(..) {
             write(ops, slices, &window, at, max_slices, context);
         }
@@ -121,7 +121,7 @@ impl Replies {
         &mut self,
         row: u32,
         completion: Completion,
-        receive_buffer: Option<&Window>,
+        client_buffer: Option<&Window>,
         ops: &mut VecDeque<Op>,
         context: &mut WorkerContext,
     ) -> bool {
@@ -135,12 +135,12 @@ impl Replies {
             return false;
         }
         context.release(std::mem::take(&mut reply.holds));
-        if let (ReplyNotification::ToSet(flag), Some(receive_buffer), Ok(_)) =
-            (reply.notification, receive_buffer, completion.outcome)
+        if let (ReplyNotification::ToSet(flag), Some(client_buffer), Ok(_)) =
+            (reply.notification, client_buffer, completion.outcome)
         {
             (reply.notification, reply.writes_in_flight) = (ReplyNotification::Setting, 1);
             let word = context.send_buffers.completion_flag(&reply.buffer, flag.sequence);
-            let to = receive_buffer.at(flag.at);
+            let to = client_buffer.at(flag.at);
             ops.push_back(Op::write(CompletionId::Reply(row).encode(), word, to));
             return false;
         }

@@ -139,7 +139,7 @@ impl SlotPoller {
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) {
-        let to = client.receive_buffer().at(SlotBlock::STORE as u64);
+        let to = client.client_buffer().at(SlotBlock::STORE as u64);
         ops.push_back(Op::write(
             CompletionId::SlotBlock(SlotBlockOp::State).encode(),
             area.word(word),
@@ -167,7 +167,7 @@ impl SlotPoller {
     pub(super) fn read_line(
         &mut self,
         link: &mut Link,
-        receive_buffer: &Window,
+        client_buffer: &Window,
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) -> LineRead {
@@ -179,7 +179,7 @@ impl SlotPoller {
             // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
-        if link.read_mapped(receive_buffer, SlotBlock::CLIENT as u64, &area.line()) {
+        if link.read_mapped(client_buffer, SlotBlock::CLIENT as u64, &area.line()) {
             self.requested = false;
             return LineRead::Ready { last: self.state == PollState::LastRead };
         }
@@ -190,7 +190,7 @@ impl SlotPoller {
         let last = self.state == PollState::LastRead;
         let id =
             CompletionId::SlotBlock(if last { SlotBlockOp::LastLine } else { SlotBlockOp::Line });
-        let from = receive_buffer.at(SlotBlock::CLIENT as u64);
+        let from = client_buffer.at(SlotBlock::CLIENT as u64);
         ops.push_back(Op::read(id.encode(), area.line(), from));
         self.in_flight += 1;
         (self.reading, self.requested) = (true, false);
@@ -236,21 +236,21 @@ impl SlotPoller {
         &mut self,
         (sequence, slot): (u64, RequestSlot),
         link: &mut Link,
-        receive_buffer: &Window,
+        client_buffer: &Window,
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
     ) -> Result<Option<usize>, &'static str> {
         let at = u64::from(slot.at) * RequestSlot::UNIT as u64;
         let length = usize::from(slot.length);
-        if length > MAX_MESSAGE_BYTES || at + length as u64 > receive_buffer.len() {
-            return Err("a request slot points outside the receive buffer");
+        if length > MAX_MESSAGE_BYTES || at + length as u64 > client_buffer.len() {
+            return Err("a request slot points outside the client buffer");
         }
         let into = area.announced(sequence, length);
-        if link.read_mapped(receive_buffer, at, &into) {
+        if link.read_mapped(client_buffer, at, &into) {
             return Ok(Some(length));
         }
         let id = CompletionId::SlotBlock(SlotBlockOp::Slot(sequence));
-        ops.push_back(Op::read(id.encode(), into, receive_buffer.at(at)));
+        ops.push_back(Op::read(id.encode(), into, client_buffer.at(at)));
         self.in_flight += 1;
         Ok(None)
     }

@@ -14,7 +14,7 @@ impl Connection {
     pub(super) fn check_slots(&mut self, context: &mut WorkerContext) -> bool {
         let Some(client) = self.peer.client() else { return false };
         let (area, ops) = (self.receives.area(), &mut self.ops);
-        match self.poller.read_line(&mut self.link, client.receive_buffer(), area, ops) {
+        match self.poller.read_line(&mut self.link, client.client_buffer(), area, ops) {
             LineRead::NotReady => false,
             LineRead::NotShared => {
                 self.end_polling();
@@ -73,8 +73,8 @@ impl Connection {
         {
             any = true;
             let (area, ops) = (self.receives.area(), &mut self.ops);
-            let receive_buffer = client.receive_buffer();
-            match self.poller.read_message(slot, &mut self.link, receive_buffer, area, ops) {
+            let client_buffer = client.client_buffer();
+            match self.poller.read_message(slot, &mut self.link, client_buffer, area, ops) {
                 Ok(Some(length)) => self.serve_announced(slot.0, length, context),
                 Ok(None) => {}
                 Err(why) => {

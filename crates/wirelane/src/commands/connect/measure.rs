@@ -1,4 +1,4 @@
-//! Measures a link against the measurement service of the peer, see [`ClientHello::Measure`].
+//! Measures a link against the measuring service of the peer, see [`ClientHello::Measure`].
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -125,7 +125,7 @@ impl<'l> Bench<'l> {
             RemoteRegion::from_bytes(&answer[..length.min(answer.len())]).map_err(|error| {
                 let fix = "run the same version at both ends, or connect with --no-measure";
                 Failure::failed(format!(
-                    "the peer's measurement service is of another version: {error}; {fix}"
+                    "the peer's measuring service is of another version: {error}; {fix}"
                 ))
             })?;
         let window = link.import(&scratch)?;

@@ -39,7 +39,7 @@ pub(super) struct StoreArgs {
     #[arg(long, global = true, value_name = "KIND", default_value = "auto")]
     transport: TransportArg,
 
-    /// Size of the receive buffer (registered memory); larger values are transferred in chunks [default: 64MiB]
+    /// Size of the client buffer (registered memory); larger values are transferred in chunks [default: 64MiB]
     #[arg(long, global = true, value_name = "SIZE")]
     buffer: Option<Size>,
 
@@ -144,7 +144,7 @@ impl Connector {
         let mut settings =
             ClientSettings::default().with_timeout(self.timeout).with_link(self.links.clone());
         settings.servers = self.servers.iter().map(|server| server.to_string().into()).collect();
-        settings.receive_buffer_bytes = self.buffer.unwrap_or(settings.receive_buffer_bytes);
+        settings.client_buffer_bytes = self.buffer.unwrap_or(settings.client_buffer_bytes);
         settings.credentials = self.tickets.clone().map(ticket_source);
         Client::connect(settings).map_err(|error| match error.kind() {
             ErrorKind::Unavailable | ErrorKind::TimedOut => self.unreachable(&error),

@@ -61,7 +61,7 @@ impl Sink {
         let mut bytes = Vec::new();
         while let Some(value) = reader.next_chunk()? {
             copy_out(&value, &mut bytes);
-            // Frees its part of the receive buffer.
+            // Frees its part of the client buffer.
             drop(value);
             if !self.write(&bytes)? {
                 return Ok(false);

@@ -46,7 +46,10 @@ impl Rail {
                 EventKind::RailDown
             }
             RailState::Trying { .. } => EventKind::RailSetupFailed,
-            RailState::Standby { .. } | RailState::Fencing { .. } => return None,
+            RailState::NotTried
+            | RailState::Fencing { .. }
+            | RailState::Down { .. }
+            | RailState::GivenUp => return None,
         };
         self.start_fence(now);
         self.why = why.to_owned();
@@ -81,7 +84,7 @@ impl Rail {
 
     /// The peer has closed its end, after this number of messages; `false` if that was an older lane.
     pub(in crate::link) fn peer_fenced(&mut self, generation: u32, received: u64) -> bool {
-        if self.generation != generation || matches!(self.state, RailState::Standby { .. }) {
+        if self.generation != generation || self.state.may_start() {
             return false;
         }
         self.ending.peer_received = Some(received);
@@ -108,10 +111,12 @@ impl Rail {
         self.ending.confirmed
     }
 
-    /// Both ends are closed: starts the pause.
+    /// Both ends are closed: starts the pause, if it is tried again.
     pub(in crate::link) fn end_fence(&mut self, now: Duration, config: &Config) {
-        let until = now.saturating_add(pause(self.plan.transport, self.flaps, config));
-        self.state = RailState::Standby { until };
+        self.state = match pause(self.plan.transport, self.flaps, config) {
+            Some(pause) => RailState::Down { until: now.saturating_add(pause) },
+            None => RailState::GivenUp,
+        };
     }
 
     /// An end does not allow it, such as shared memory with another user.
@@ -126,7 +131,7 @@ impl Rail {
 
     /// Whether it is not tried again.
     pub(in crate::link::rails) fn is_given_up(&self) -> bool {
-        matches!(self.state, RailState::Standby { until } if until >= NEVER)
+        self.state == RailState::GivenUp
     }
 
     /// The unconfirmed operations of the lane, and whether it was ordered.
@@ -150,17 +155,15 @@ impl Rail {
     }
 }
 
-/// The pause of a rail that is not tried again.
-const NEVER: Duration = Duration::from_secs(u32::MAX as u64);
-
-/// The pause before a rail is tried again.
-fn pause(transport: Transport, flaps: u32, config: &Config) -> Duration {
+/// The pause before a rail is tried again; `None` if it is not.
+fn pause(transport: Transport, flaps: u32, config: &Config) -> Option<Duration> {
     match transport {
         // If shared memory did not work at first, it never will.
-        Transport::Shm if flaps == 0 => NEVER,
+        Transport::Shm if flaps == 0 => None,
         _ => {
             let longer = 1 << flaps.saturating_sub(1).min(16);
-            (config.retry_pause * longer).min(config.max_retry_pause.max(config.retry_pause))
+            let pause = config.retry_pause * longer;
+            Some(pause.min(config.max_retry_pause.max(config.retry_pause)))
         }
     }
 }

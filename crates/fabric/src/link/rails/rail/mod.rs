@@ -1,7 +1,7 @@
 //! A rail: one path to the peer, and the lane on it while there is one.
 //!
 //! A rail has one lane after another, each with its generation: it is set up and probed (`Trying`), used (`Up`),
-//! closed at both ends (`Fencing`), and after a pause (`Standby`) the next is tried.
+//! closed at both ends (`Fencing`), and after a pause (`Down`) the next is tried.
 
 mod ending;
 mod setup;
@@ -42,14 +42,25 @@ pub(in crate::link) struct Rail {
 /// The state of a rail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::link) enum RailState {
-    /// Not tried before this time.
-    Standby { until: Duration },
+    /// It had no lane yet: a better transport is used, or its turn comes soon.
+    NotTried,
     /// A lane is being set up and probed, until the deadline.
     Trying { since: Duration, until: Duration },
     /// Active, or ready to be.
     Up { since: Duration },
     /// The lane is dead: its operations are repeated only when both ends have closed it.
     Fencing { since: Duration },
+    /// The lane is closed at both ends: the next is not tried before this time.
+    Down { until: Duration },
+    /// The lane is closed at both ends, and the dialling end tries no other.
+    GivenUp,
+}
+
+impl RailState {
+    /// Whether a lane may be started: none is being set up, used or closed.
+    pub(super) fn may_start(self) -> bool {
+        matches!(self, RailState::NotTried | RailState::Down { .. } | RailState::GivenUp)
+    }
 }
 
 impl Rail {
@@ -58,7 +69,7 @@ impl Rail {
         Rail {
             plan,
             generation: 0,
-            state: RailState::Standby { until: Duration::ZERO },
+            state: RailState::NotTried,
             lane: None,
             setup: LaneSetup::default(),
             busy: false,

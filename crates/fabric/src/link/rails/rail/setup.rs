@@ -75,8 +75,7 @@ impl Rail {
         generation: u32,
         plan: RailPlan,
     ) -> bool {
-        let standby = matches!(self.state, RailState::Standby { .. });
-        if !standby || generation <= self.generation {
+        if !self.state.may_start() || generation <= self.generation {
             return false;
         }
         self.plan = plan;

@@ -113,7 +113,7 @@ impl KvBenchPlan {
         })
     }
 
-    /// A receive buffer larger than the default, if values in flight need it.
+    /// A client buffer larger than the default, if values in flight need it.
     pub(super) fn buffer(&self) -> Option<usize> {
         let wanted = self.value_size.saturating_mul(self.depth.max(2)).saturating_mul(3);
         (wanted > 64 << 20).then_some(wanted.min(MAX_BUFFER))

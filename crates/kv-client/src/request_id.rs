@@ -1,18 +1,17 @@
-//! Ids of calls.
+//! Ids of requests.
 
-/// Identifies a pending call of a [`Client`](crate::Client), see [`Client::ready`](crate::Client::ready). No later call
-/// of the same client has the same id.
+/// Identifies a pending request of a client. No later request of the same client has the same id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct CallId(u64);
+pub(crate) struct RequestId(u64);
 
-impl CallId {
+impl RequestId {
     /// For requests whose answer is not needed.
-    pub(crate) const NONE: CallId = CallId(0);
+    pub(crate) const NONE: RequestId = RequestId(0);
 
     /// The `generation`-th use of a row. Generations begin at 1.
     #[inline]
     pub(crate) fn new(generation: u32, row: u32) -> Self {
-        CallId(u64::from(generation) << 32 | u64::from(row))
+        RequestId(u64::from(generation) << 32 | u64::from(row))
     }
 
     #[inline]
@@ -27,6 +26,6 @@ impl CallId {
 
     /// The next id, for a client that counts them.
     pub(crate) fn next(self) -> Self {
-        CallId(self.0 + 1)
+        RequestId(self.0 + 1)
     }
 }

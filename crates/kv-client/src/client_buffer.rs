@@ -1,4 +1,4 @@
-//! The receive buffer: registered memory for requests, values and answers, leased in parts. The store reads and writes it.
+//! The client buffer: registered memory for requests, values and answers, leased in parts. The store reads and writes it.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Resource};
 
 /// Registered memory that the store may read and write.
 #[derive(Debug)]
-pub(crate) struct ReceiveBuffer {
+pub(crate) struct ClientBuffer {
     region: Region,
     free: Mutex<Free>,
 }
@@ -20,20 +20,20 @@ struct Free {
     parts: Vec<(usize, usize)>,
 }
 
-/// A part of the receive buffer, exclusive until it is dropped. Batches keep theirs until the store has answered.
+/// A part of the client buffer, exclusive until it is dropped. Batches keep theirs until the store has answered.
 #[derive(Debug)]
 pub(crate) struct Lease {
-    receive_buffer: Arc<ReceiveBuffer>,
+    client_buffer: Arc<ClientBuffer>,
     offset: usize,
     length: usize,
 }
 
-impl ReceiveBuffer {
+impl ClientBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
         // Never leased: the slot block, and the one message that must be sent even when all else is in use.
         region.memory().write(SlotBlock::LENGTH, &Message::CHECK_SLOTS);
         let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
-        Arc::new(ReceiveBuffer { region, free: Mutex::new(free) })
+        Arc::new(ClientBuffer { region, free: Mutex::new(free) })
     }
 
     pub(crate) fn region(&self) -> &Region {
@@ -64,7 +64,7 @@ impl ReceiveBuffer {
         let taken = self.free().take(length);
         // Building the error needs the same lock, which is released here.
         let offset = taken.ok_or_else(|| self.exhausted(length))?;
-        Ok(Lease { receive_buffer: self.clone(), offset, length })
+        Ok(Lease { client_buffer: self.clone(), offset, length })
     }
 
     #[cold]
@@ -72,11 +72,11 @@ impl ReceiveBuffer {
         let free = self.free().parts.iter().map(|part| part.1).sum::<usize>();
         let all = self.len() - RESERVED;
         let text = format!(
-            "lease {length} bytes of the receive buffer: {free} of {all} are free, not in one part — drop values \
-             that are not needed, or raise receive_buffer_bytes"
+            "lease {length} bytes of the client buffer: {free} of {all} are free, not in one part — drop values \
+             that are not needed, or raise client_buffer_bytes"
         );
         let kind = if length > all { ErrorKind::TooLong } else { ErrorKind::ClientLimit };
-        Error::new(kind, text).of(Resource::ReceiveBuffer)
+        Error::new(kind, text).of(Resource::ClientBuffer)
     }
 
     fn free(&self) -> MutexGuard<'_, Free> {
@@ -113,8 +113,8 @@ impl Free {
 }
 
 impl Lease {
-    pub(crate) fn receive_buffer(&self) -> &ReceiveBuffer {
-        &self.receive_buffer
+    pub(crate) fn client_buffer(&self) -> &ClientBuffer {
+        &self.client_buffer
     }
 
     pub(crate) fn offset(&self) -> usize {
@@ -128,7 +128,7 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.receive_buffer.free().release(self.offset, self.length);
+        self.client_buffer.free().release(self.offset, self.length);
     }
 }
 
@@ -140,11 +140,11 @@ const ALIGNMENT: usize = 64;
 pub(crate) mod tests {
     use super::*;
 
-    /// A receive buffer that no store knows.
-    pub(crate) fn receive_buffer(length: usize) -> Arc<ReceiveBuffer> {
+    /// A client buffer that no store knows.
+    pub(crate) fn client_buffer(length: usize) -> Arc<ClientBuffer> {
         let endpoint = fabric::link::Endpoint::new(Default::default()).unwrap();
         let memory = Memory::allocate(length, fabric::Pages::Plain).unwrap();
-        ReceiveBuffer::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap())
+        ClientBuffer::new(endpoint.register(&memory, fabric::Rights::NONE).unwrap())
     }
 
     #[test]
@@ -161,18 +161,18 @@ pub(crate) mod tests {
 
     #[test]
     fn a_lease_that_does_not_fit_is_busy_or_too_long() {
-        let receive_buffer = receive_buffer(4096);
-        let leases = receive_buffer.lease(4000 - RESERVED).unwrap();
-        assert_eq!(receive_buffer.lease(100).unwrap_err().kind(), ErrorKind::ClientLimit);
-        assert_eq!(receive_buffer.lease(5000).unwrap_err().kind(), ErrorKind::TooLong);
+        let client_buffer = client_buffer(4096);
+        let leases = client_buffer.lease(4000 - RESERVED).unwrap();
+        assert_eq!(client_buffer.lease(100).unwrap_err().kind(), ErrorKind::ClientLimit);
+        assert_eq!(client_buffer.lease(5000).unwrap_err().kind(), ErrorKind::TooLong);
         drop(leases);
-        assert!(receive_buffer.lease(4096 - RESERVED).is_ok());
+        assert!(client_buffer.lease(4096 - RESERVED).is_ok());
     }
 
     /// Random leases never overlap, and in the end the buffer is one part again.
     #[test]
     fn leases_never_overlap() {
-        let receive_buffer = receive_buffer(1 << 20);
+        let client_buffer = client_buffer(1 << 20);
         let (mut leases, mut seed) = (Vec::<Lease>::new(), 12345_u64);
         let mut chance = |limit: u64| {
             seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -181,7 +181,7 @@ pub(crate) mod tests {
         for _ in 0..5000 {
             match chance(2) {
                 0 if !leases.is_empty() => drop(leases.swap_remove(chance(leases.len() as u64))),
-                _ => leases.extend(receive_buffer.lease(chance(40_000)).ok()),
+                _ => leases.extend(client_buffer.lease(chance(40_000)).ok()),
             }
             let mut parts: Vec<_> =
                 leases.iter().map(|lease| (lease.offset(), lease.len())).collect();
@@ -191,22 +191,22 @@ pub(crate) mod tests {
             assert!(parts.iter().all(|part| part.0 % ALIGNMENT == 0 && part.1 > 0));
         }
         leases.clear();
-        receive_buffer.lease((1 << 20) - RESERVED).unwrap();
+        client_buffer.lease((1 << 20) - RESERVED).unwrap();
     }
 
     #[test]
     fn a_lease_outlives_the_client_that_made_it() {
-        let lease = receive_buffer(4096).lease(100).unwrap();
-        lease.receive_buffer().memory().write(lease.offset(), b"still here");
+        let lease = client_buffer(4096).lease(100).unwrap();
+        lease.client_buffer().memory().write(lease.offset(), b"still here");
     }
 
     #[test]
     fn the_error_names_the_resource_and_the_setting() {
-        let receive_buffer = receive_buffer(4096);
-        let _lease = receive_buffer.lease(3000).unwrap();
-        let error = receive_buffer.lease(2000).unwrap_err();
-        assert_eq!(error.resource(), Some(Resource::ReceiveBuffer));
-        assert!(error.to_string().contains("receive_buffer_bytes"), "{error}");
+        let client_buffer = client_buffer(4096);
+        let _lease = client_buffer.lease(3000).unwrap();
+        let error = client_buffer.lease(2000).unwrap_err();
+        assert_eq!(error.resource(), Some(Resource::ClientBuffer));
+        assert!(error.to_string().contains("client_buffer_bytes"), "{error}");
     }
 
     #[test]

@@ -1,19 +1,19 @@
-//! Batches in flight, and their outcomes.
+//! Pending batches: sent, and not answered yet.
 
 use std::iter::repeat_n;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fabric::Slice;
 use kv_proto::wire::{Answer, BatchHead, ReplyImmediate, Request, SlotBlock, Status};
 
-use crate::call_id::CallId;
-use crate::handle::{Handle, Handles};
+use crate::client_buffer::Lease;
+use crate::handle::Handles;
 use crate::next_batch::PendingRequest;
-use crate::receive_buffer::Lease;
-use crate::value::{Metadata, Received, Value};
+use crate::outcome::{Outcome, ReceivedAnswer, RequestOutcome};
+use crate::request_id::RequestId;
+use crate::value::Received;
 
-/// Batches in flight, by their tags.
+/// Pending batches, by their tags.
 #[derive(Default)]
 pub(crate) struct PendingBatches {
     rows: Vec<Option<PendingBatch>>,
@@ -29,7 +29,7 @@ pub(crate) struct PendingBatches {
     pub(crate) handles: Handles,
 }
 
-/// One batch: its message is kept until the answers have arrived, in case it must be sent again.
+/// A pending batch: its message is kept until the answers have arrived, in case it must be sent again.
 pub(crate) struct PendingBatch {
     lease: Arc<Lease>,
     message: usize,
@@ -38,42 +38,6 @@ pub(crate) struct PendingBatch {
     /// The store answered that it is shutting down and did nothing of it: it may be sent to another store.
     pub(crate) refused: bool,
     pub(crate) requests: Vec<PendingRequest>,
-}
-
-/// A request's outcome.
-pub(crate) struct RequestOutcome {
-    pub(crate) call_id: CallId,
-    pub(crate) outcome: Outcome,
-}
-
-pub(crate) enum Outcome {
-    /// The store has answered.
-    Answer(ReceivedAnswer),
-    /// A write whose connection was lost.
-    Unknown,
-    /// A read whose connection was lost: it may be repeated.
-    Lost,
-    /// It was never sent, because the receive buffer was full.
-    Unsent,
-}
-
-/// A store's answer to one request.
-pub(crate) struct ReceivedAnswer {
-    pub(crate) answer: Answer,
-    /// The bytes after it.
-    pub(crate) bytes: Option<Received>,
-    /// The handle that was opened at the store.
-    pub(crate) handle: Option<Handle>,
-}
-
-impl ReceivedAnswer {
-    /// The answer, the value that it came with, and the handle that it opened.
-    #[inline]
-    pub(crate) fn into_parts(self) -> (Answer, Option<Value>, Option<Handle>) {
-        let ReceivedAnswer { answer, bytes, handle } = self;
-        let value = bytes.map(|bytes| Value::new(bytes, metadata(&answer)));
-        (answer, value, handle)
-    }
 }
 
 impl PendingBatch {
@@ -87,7 +51,7 @@ impl PendingBatch {
         }
     }
 
-    /// Offset and length of its message in the receive buffer.
+    /// Offset and length of its message in the client buffer.
     pub(crate) fn position(&self) -> (usize, usize) {
         (self.lease.offset(), self.message)
     }
@@ -95,12 +59,12 @@ impl PendingBatch {
     /// The message.
     pub(crate) fn message(&self) -> Slice {
         let begin = self.lease.offset();
-        self.lease.receive_buffer().region().slice(begin..begin + self.message)
+        self.lease.client_buffer().region().slice(begin..begin + self.message)
     }
 
     /// Replaces the handles, which belong to a lost connection.
     fn detach_handles(&self) {
-        let memory = self.lease.receive_buffer().memory();
+        let memory = self.lease.client_buffer().memory();
         let begin = self.lease.offset() + BatchHead::LENGTH;
         let mut requests = vec![0; self.message - BatchHead::LENGTH];
         memory.read(begin, &mut requests);
@@ -125,7 +89,7 @@ impl PendingBatch {
         let begins = Self::answers_after(self.message);
         bytes.resize(self.requests.len() * Answer::LENGTH, 0);
         // Copied before they are parsed: the store could write to them again.
-        self.lease.receive_buffer().memory().read(self.lease.offset() + begins, bytes);
+        self.lease.client_buffer().memory().read(self.lease.offset() + begins, bytes);
         answers.clear();
         let mut end = begins + bytes.len();
         for (request, bytes) in self.requests.iter().zip(bytes.chunks_exact(Answer::LENGTH)) {
@@ -160,7 +124,7 @@ impl PendingBatch {
             }
             let next = self.end_of_value(at, answer).map_err(NotReceived::ProtocolError)?;
             let begin = self.lease.offset();
-            let into = self.lease.receive_buffer().region().slice(begin + at..begin + next);
+            let into = self.lease.client_buffer().region().slice(begin + at..begin + next);
             if !read_in_place(answer.handle, &into) {
                 return Err(NotReceived::Revoked);
             }
@@ -176,7 +140,7 @@ impl PendingBatch {
         answers: &[Answer],
         end: usize,
         handles: &Handles,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Vec<PendingRequest> {
         let PendingBatch { lease, message, requests, .. } = self;
         let begin = lease.offset();
@@ -199,7 +163,7 @@ impl PendingBatch {
             let opens_handle = request.opens_handle && !answer.in_place;
             let handle = if opens_handle { handles.open(answer.handle) } else { None };
             complete(
-                request.call_id,
+                request.request_id,
                 Outcome::Answer(ReceivedAnswer { answer: *answer, bytes, handle }),
             );
         }
@@ -212,15 +176,6 @@ pub(crate) enum NotReceived {
     ProtocolError(&'static str),
     /// The store released the pinned values: the link has ended.
     Revoked,
-}
-
-/// The metadata of the value in an answer.
-pub(crate) fn metadata(answer: &Answer) -> Metadata {
-    Metadata {
-        length: answer.length,
-        version: answer.version,
-        expires_in: answer.expires_in.map(Duration::from_millis),
-    }
 }
 
 impl PendingBatches {
@@ -248,7 +203,7 @@ impl PendingBatches {
     pub(crate) fn write_received(
         &mut self,
         number: u32,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<(), NotReceived> {
         let unknown = || NotReceived::ProtocolError("immediate data of an unknown batch");
         let ReplyImmediate { tag, count } =
@@ -270,7 +225,7 @@ impl PendingBatches {
         &mut self,
         tag: u32,
         read_in_place: &mut impl FnMut(u64, &Slice) -> bool,
-        complete: &mut impl FnMut(CallId, Outcome),
+        complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<(), NotReceived> {
         let row = self.rows.get_mut(tag as usize);
         let row = row.ok_or(NotReceived::ProtocolError("immediate data of an unknown batch"))?;
@@ -306,7 +261,7 @@ impl PendingBatches {
             let Some(batch) = row.take_if(|batch| selected(batch)) else { continue };
             self.free.push(tag as u32);
             outcomes.extend(batch.requests.iter().map(|request| RequestOutcome {
-                call_id: request.call_id,
+                request_id: request.request_id,
                 outcome: if request.writes { Outcome::Unknown } else { Outcome::Lost },
             }));
         }
@@ -337,25 +292,25 @@ impl PendingBatches {
 
 /// Values that are read in place begin at a cache line, as they do in the pool.
 pub(crate) const CACHE_LINE: usize = 64;
-const TOO_LONG: &str = "it reports more bytes than fit into the receive buffer";
+const TOO_LONG: &str = "it reports more bytes than fit into the client buffer";
 
 #[cfg(test)]
 mod tests {
     use kv_proto::wire::{Message, Place};
 
     use super::*;
+    use crate::client_buffer::tests::client_buffer;
     use crate::next_batch::NextBatch;
-    use crate::receive_buffer::tests::receive_buffer;
 
     /// A batch with these requests, as if it had been sent.
     fn sent(requests: &[Request<'_>]) -> PendingBatches {
         let mut next_batch = NextBatch::default();
-        requests.iter().for_each(|request| next_batch.push(CallId::NONE, request, None));
+        requests.iter().for_each(|request| next_batch.push(RequestId::NONE, request, None));
         let count = requests.len() as u16;
         let head = BatchHead { in_place: false, count, tag: 0, at: 0, capacity: 1 << 12 };
         let message = [&head.to_bytes()[..], &next_batch.bytes].concat();
-        let lease = receive_buffer(1 << 16).lease(1 << 13).unwrap();
-        lease.receive_buffer().memory().write(lease.offset(), &message);
+        let lease = client_buffer(1 << 16).lease(1 << 13).unwrap();
+        lease.client_buffer().memory().write(lease.offset(), &message);
         let mut batches = PendingBatches::default();
         batches.insert(0, PendingBatch::new(lease, message.len(), next_batch.empty(Vec::new())));
         batches

@@ -1,4 +1,4 @@
-//! Faults of rails, and killed hosts.
+//! Faults of wires, and killed hosts.
 
 use super::*;
 use crate::Slices;
@@ -19,7 +19,7 @@ fn probe(pair: &mut Pair) -> (Result<Done, Failure>, Duration) {
 #[test]
 fn delay_and_jitter_are_in_the_round_trip() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| (faults.delay, faults.jitter) = (ms(5), ms(2)));
+    pair.world.change(WIRE, |faults| (faults.delay, faults.jitter) = (ms(5), ms(2)));
     let times: Vec<Duration> = (0..20).map(|_| probe(&mut pair).1).collect();
     assert!(times.iter().all(|time| (ms(10)..=ms(14)).contains(time)), "{times:?}");
     assert!(times.iter().any(|time| *time != times[0]), "{times:?}");
@@ -32,13 +32,13 @@ fn jitter_alone_keeps_the_order() {
 }
 
 #[test]
-fn lanes_that_are_ordered_keep_the_order_on_a_rail_that_reorders() {
+fn lanes_that_are_ordered_keep_the_order_on_a_wire_that_reorders() {
     let seen = order_of_arrival(true, |faults| faults.reorder = ms(20));
     assert!(seen.is_sorted(), "{seen:?}");
 }
 
 #[test]
-fn operations_take_effect_in_any_order_where_a_rail_reorders() {
+fn operations_take_effect_in_any_order_where_a_wire_reorders() {
     let mut seen = order_of_arrival(false, |faults| faults.reorder = ms(20));
     assert!(!seen.is_sorted(), "{seen:?}");
     seen.sort_unstable();
@@ -49,7 +49,7 @@ fn operations_take_effect_in_any_order_where_a_rail_reorders() {
 fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) -> Vec<u32> {
     let mut pair = Pair::with(Config { ordered, ..Config::default() });
     assert_eq!(pair.a.caps().ordered, ordered);
-    pair.world.change(RAIL, fault);
+    pair.world.change(WIRE, fault);
     let (_target, window) = pair.window(1, Rights::ALL);
     pair.b.post(&mut (0..20).map(|op_id| Op::receive(op_id, Slices::EMPTY)).collect());
     let write = |imm| Op::write_imm(0, Slices::EMPTY, window.at(0), imm);
@@ -67,7 +67,7 @@ fn order_of_arrival(ordered: bool, fault: impl FnOnce(&mut crate::sim::Faults)) 
 #[test]
 fn a_little_loss_only_delays() {
     let mut pair = Pair::new(3);
-    pair.world.change(RAIL, |faults| faults.loss = 0.2);
+    pair.world.change(WIRE, |faults| faults.loss = 0.2);
     let (outcomes, times): (Vec<_>, Vec<_>) = (0..50).map(|_| probe(&mut pair)).unzip();
     assert!(outcomes.iter().all(|outcome| *outcome == Ok(Done::Placed)), "{outcomes:?}");
     let late = times.iter().filter(|time| **time >= ms(50)).count();
@@ -77,14 +77,14 @@ fn a_little_loss_only_delays() {
 #[test]
 fn total_loss_ends_the_lane_after_all_retries() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.loss = 1.0);
+    pair.world.change(WIRE, |faults| faults.loss = 1.0);
     assert_eq!(probe(&mut pair), (Err(Failure::PeerGone), LANE_TIMEOUT));
 }
 
 #[test]
 fn an_operation_whose_answers_are_lost_is_executed_once() {
     let mut pair = Pair::new(5);
-    pair.world.change(RAIL, |faults| faults.loss = 0.3);
+    pair.world.change(WIRE, |faults| faults.loss = 0.3);
     let (target, window) = pair.window(8, Rights::ALL);
     let old = region(8, Rights::NONE);
     let add = |op_id| {
@@ -105,7 +105,7 @@ fn an_operation_whose_answers_are_lost_is_executed_once() {
 fn bandwidth_is_shared_by_what_a_host_sends() {
     let mut pair = Pair::new(1);
     // A thousand bytes take a second, far longer than all retries; they make progress, so the lane does not fail.
-    pair.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
+    pair.world.change(WIRE, |faults| faults.bandwidth = Some(1000));
     let (_target, window) = pair.window(2000, Rights::ALL);
     let bytes = region(2000, Rights::NONE);
     post(&mut pair.a, Op::write(1, bytes.slice(..), window.at(0)));
@@ -125,8 +125,8 @@ fn bandwidth_is_shared_by_what_a_host_sends() {
 #[test]
 fn an_answer_that_waits_for_bandwidth_causes_no_timeout() {
     let mut busy = Pair::new(1);
-    busy.world.change(RAIL, |faults| faults.bandwidth = Some(1000));
-    let mut quiet = Pair::on(&busy.world, RAIL);
+    busy.world.change(WIRE, |faults| faults.bandwidth = Some(1000));
+    let mut quiet = Pair::on(&busy.world, WIRE);
     let into = region(2000, Rights::NONE);
     let (_region, window) = busy.window(2000, Rights::ALL);
     post(&mut busy.a, Op::read(1, into.slice(..), window.at(0)));
@@ -139,10 +139,10 @@ fn an_answer_that_waits_for_bandwidth_causes_no_timeout() {
 }
 
 #[test]
-fn a_dead_rail_ends_its_lanes_and_no_others() {
+fn a_dead_wire_ends_its_lanes_and_no_others() {
     let world = World::new(1);
-    let (mut dead, mut healthy) = (Pair::on(&world, "rail0"), Pair::on(&world, "rail1"));
-    world.change("rail0", |faults| faults.dead = true);
+    let (mut dead, mut healthy) = (Pair::on(&world, "wire0"), Pair::on(&world, "wire1"));
+    world.change("wire0", |faults| faults.dead = true);
     post(&mut dead.a, Op::receive(8, Slices::EMPTY));
     post(&mut dead.a, Op::send(9, Slices::EMPTY));
     let (_target, window) = dead.window(1, Rights::ALL);
@@ -156,25 +156,25 @@ fn a_dead_rail_ends_its_lanes_and_no_others() {
 }
 
 #[test]
-fn a_revived_rail_works_for_new_lanes_but_not_for_dead_ones() {
+fn a_revived_wire_works_for_new_lanes_but_not_for_dead_ones() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.dead = true);
+    pair.world.change(WIRE, |faults| faults.dead = true);
     assert_eq!(probe(&mut pair).0, Err(Failure::PeerGone));
-    let mut early = Pair::on(&pair.world, RAIL);
-    pair.world.change(RAIL, |faults| faults.dead = false);
+    let mut early = Pair::on(&pair.world, WIRE);
+    pair.world.change(WIRE, |faults| faults.dead = false);
     assert_eq!(probe(&mut pair).0, Err(Failure::Flushed));
     assert_eq!(probe(&mut early).0, Ok(Done::Placed), "connected while it was dead");
-    assert_eq!(probe(&mut Pair::on(&pair.world, RAIL)).0, Ok(Done::Placed));
+    assert_eq!(probe(&mut Pair::on(&pair.world, WIRE)).0, Ok(Done::Placed));
 }
 
 #[test]
 fn a_short_outage_is_survived_by_retransmissions() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.dead = true);
+    pair.world.change(WIRE, |faults| faults.dead = true);
     let (target, window) = pair.window(1, Rights::ALL);
     post(&mut pair.a, Op::write(1, region_with(b"x").slice(..), window.at(0)));
     pair.world.advance(ms(320));
-    pair.world.change(RAIL, |faults| faults.dead = false);
+    pair.world.change(WIRE, |faults| faults.dead = false);
     pair.world.advance(ms(30));
     assert_eq!(outcomes(&mut pair.a), [(1, Ok(Done::Placed))]);
     assert_eq!(content(&target), b"x");
@@ -183,7 +183,7 @@ fn a_short_outage_is_survived_by_retransmissions() {
 #[test]
 fn an_answer_without_a_receive_resets_the_retries() {
     let mut pair = Pair::new(1);
-    let dead = |pair: &Pair, dead| pair.world.change(RAIL, |faults| faults.dead = dead);
+    let dead = |pair: &Pair, dead| pair.world.change(WIRE, |faults| faults.dead = dead);
     dead(&pair, true);
     post(&mut pair.a, Op::send(1, Slices::EMPTY));
     pair.world.advance(ms(320));
@@ -201,7 +201,7 @@ fn an_answer_without_a_receive_resets_the_retries() {
 #[test]
 fn a_killed_peer_is_detected_by_timeouts_and_returns_nothing() {
     let mut pair = Pair::new(1);
-    pair.world.change(RAIL, |faults| faults.delay = ms(1));
+    pair.world.change(WIRE, |faults| faults.delay = ms(1));
     let (target, window) = pair.window(1, Rights::ALL);
     post(&mut pair.b, Op::receive(1, Slices::EMPTY));
     post(&mut pair.b, Op::send(2, Slices::EMPTY));
@@ -213,14 +213,14 @@ fn a_killed_peer_is_detected_by_timeouts_and_returns_nothing() {
     pair.b.close();
     assert!(poll(&mut pair.b).is_empty());
     assert_eq!(content(&target), b"\0", "memory of a killed host changed");
-    assert_eq!(probe(&mut Pair::on(&pair.world, RAIL)).0, Ok(Done::Placed), "its successor");
+    assert_eq!(probe(&mut Pair::on(&pair.world, WIRE)).0, Ok(Done::Placed), "its successor");
 }
 
 #[test]
 fn a_peer_may_connect_later() {
     let world = World::new(1);
-    let a = world.fabric("a", RAIL).prepare_lane(Side::Dial).unwrap();
-    let b = world.fabric("b", RAIL).prepare_lane(Side::Accept).unwrap();
+    let a = world.fabric("a", WIRE).prepare_lane(Side::Dial).unwrap();
+    let b = world.fabric("b", WIRE).prepare_lane(Side::Accept).unwrap();
     let to_a = a.offer();
     let mut a = a.connect(&b.offer(), Duration::ZERO).unwrap();
     post(&mut a, Op::send(1, Slices::EMPTY));
