@@ -54,6 +54,6 @@ pub use op::{Completion, Done, Failure, Op, OpKind, Slices, Work};
 pub use open::open;
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
-pub use setup::{Fabric, Side, UnconnectedLane};
+pub use setup::{Direction, Fabric, Side, UnconnectedLane};
 pub use stats::{Histogram, OPS_PER_LATENCY_SAMPLE, Stats};
 pub use unreleased::unreleased;

@@ -151,6 +151,11 @@ impl Region {
         granted.push((by, key));
     }
 
+    /// Whether there is no other clone of it, nor a slice.
+    pub(crate) fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.inner) == 1
+    }
+
     pub(crate) fn downgrade(&self) -> WeakRegion {
         WeakRegion(Arc::downgrade(&self.inner))
     }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::error::Error;
 use crate::lane::Lane;
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
 
@@ -26,6 +26,21 @@ pub trait Fabric: Send + Sync {
     /// detach when the fabric's lanes are dropped, or do not use the region.
     fn detach(&self, _region: &Region) {}
 
+    /// Whether lanes receive from a queue that they share, from which they copy messages: then the memory of receives need
+    /// not be registered, and messages wait for receives.
+    fn shares_receives(&self) -> bool {
+        false
+    }
+
+    /// Registered memory for the messages of one lane. Return it with [`Fabric::return_message_memory`]: a fabric may keep
+    /// such memory ready for other lanes, since registering takes time.
+    fn message_memory(&self, _direction: Direction, bytes: usize) -> Result<Region, Error> {
+        self.register(&Memory::allocate(bytes, Pages::Plain)?, Rights::NONE)
+    }
+
+    /// Takes back memory that nobody uses any more.
+    fn return_message_memory(&self, _direction: Direction, _region: Region) {}
+
     /// Prepares one end of a lane. One end dials, the other accepts.
     fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error>;
 }
@@ -37,6 +52,15 @@ pub trait UnconnectedLane: Send {
 
     /// Connects to the other end, which does the same with our offer, within a time limit.
     fn connect(self: Box<Self>, offer: &[u8], limit: Duration) -> Result<Box<dyn Lane>, Error>;
+}
+
+/// The direction of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// To the peer.
+    Send,
+    /// From the peer.
+    Receive,
 }
 
 /// Which end this is. Either of the two may dial.

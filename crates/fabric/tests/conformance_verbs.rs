@@ -17,14 +17,17 @@ mod progress;
 #[path = "conformance/refusals.rs"]
 mod refusals;
 
+use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use fabric::link::{Settings, Transport};
+use fabric::link::{Endpoint, Link, Settings, Transport};
 use fabric::verbs::{
     Config, DeviceRequest, Domain, LIBRARY, QpType, SharedQueue, choose, list_devices,
 };
+use fabric::{Completion, Done, Lane, Memory, Op, Pages, Rights, wait};
 use pair::Pair;
 
 mod verbs_rc {
@@ -57,17 +60,89 @@ mod verbs_ud {
 
 /// As long as the longest message of the cases.
 const SHARED_QUEUE: SharedQueue =
-    SharedQueue { memory: 16 << 20, max_message: 1 << 20, max_early: 16 };
+    SharedQueue { memory: 4 << 20, max_message: 1 << 20, max_early: 16 };
 
+/// One end has a queue of its own, the other receives from a shared one.
 fn link() -> Pair {
-    let settings = ["rxe0", "rxe1"].map(|device| Settings {
-        transports: vec![Transport::Verbs],
-        devices: vec![device.to_owned()],
-        ..Settings::default()
-    });
-    let mut pair = linked::pair(settings);
+    let queue = SharedQueue { memory: 1 << 20, ..SharedQueue::default() };
+    let mut pair = linked::pair([on("rxe0", None), on("rxe1", Some(queue))]);
     pair.largest = 32 << 20;
     pair
+}
+
+fn on(device: &str, shared_queue: Option<SharedQueue>) -> Settings {
+    Settings {
+        transports: vec![Transport::Verbs],
+        devices: vec![device.to_owned()],
+        verbs: Config { shared_queue, ..Config::default() },
+        ..Settings::default()
+    }
+}
+
+/// More messages at the same time than the queue has slots; and a link whose messages nobody takes keeps none of them.
+#[test]
+fn links_share_a_queue_with_fewer_slots_than_they_send_messages() {
+    const LINKS: u64 = 6;
+    const MESSAGES: u64 = 60;
+    let queue = SharedQueue { memory: 16 << 10, ..SharedQueue::default() };
+    let far = Endpoint::new(on("rxe1", Some(queue))).expect("an endpoint");
+    let near = Endpoint::new(on("rxe0", None)).expect("an endpoint");
+    let listener = far.listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    let limit = Duration::from_secs(60);
+    let mut links: Vec<[Link; 2]> = (0..LINKS)
+        .map(|_| {
+            let address = listener.address();
+            let dialling = near.clone();
+            let dialled = std::thread::spawn(move || dialling.connect(address, limit));
+            let mut accepted = listener.accept(limit).expect("a connection").expect("a link");
+            while !accepted.is_up() {
+                assert_eq!(accepted.ended(), None);
+                wait(&mut accepted, &mut Vec::new(), Duration::from_millis(1));
+            }
+            [dialled.join().expect("no panic").expect("a link"), accepted]
+        })
+        .collect();
+    let memory = Memory::allocate(1 << 20, Pages::Plain).expect("memory");
+    let from = near.register(&memory, Rights::NONE).expect("registered");
+    let into = far.register(&memory, Rights::NONE).expect("registered");
+    for [sender, receiver] in &mut links {
+        let size = |op_id: u64| 1 + op_id as usize * 50;
+        let mut sends: VecDeque<Op> =
+            (0..MESSAGES).map(|op_id| Op::send(op_id, from.slice(..size(op_id)))).collect();
+        sender.post(&mut sends);
+        assert!(sends.is_empty());
+        receiver.post(&mut VecDeque::from([Op::receive(0, into.slice(..8))]));
+    }
+    // All are sent, though only the first of each link is taken.
+    let mut done: Vec<Vec<Completion>> = (0..2 * LINKS).map(|_| Vec::new()).collect();
+    let started = Instant::now();
+    let poll_until =
+        |links: &mut Vec<[Link; 2]>, done: &mut Vec<Vec<Completion>>, wanted: [u64; 2]| {
+            while done.iter().enumerate().any(|(at, done)| (done.len() as u64) < wanted[at % 2]) {
+                for (at, link) in links.iter_mut().flatten().enumerate() {
+                    link.poll(&mut done[at]);
+                    assert_eq!(link.ended(), None);
+                }
+                assert!(
+                    started.elapsed() < limit,
+                    "{:?}",
+                    done.iter().map(Vec::len).collect::<Vec<_>>()
+                );
+            }
+        };
+    poll_until(&mut links, &mut done, [MESSAGES, 1]);
+    for [_, receiver] in &mut links {
+        let mut receives: VecDeque<Op> =
+            (1..MESSAGES).map(|op_id| Op::receive(op_id, into.slice(..4096))).collect();
+        receiver.post(&mut receives);
+    }
+    poll_until(&mut links, &mut done, [MESSAGES, MESSAGES]);
+    for received in done.iter().skip(1).step_by(2) {
+        for (at, completion) in received.iter().enumerate() {
+            let outcome = Ok(Done::Received { length: 1 + at * 50, imm: None });
+            assert_eq!((completion.op_id, completion.outcome), (at as u64, outcome));
+        }
+    }
 }
 
 /// libfabric over the same two devices.

@@ -21,13 +21,17 @@ mod web_config;
 
 use clap::FromArgMatches;
 
+use std::ffi::OsString;
+
 use commands::Cli;
 pub use commands::help::command;
+use commands::help::command_for;
 
 /// Runs the program with the process's own arguments.
 pub fn main() -> ! {
     signals::ignore_file_size_limit();
-    let matches = command().try_get_matches();
+    let arguments: Vec<OsString> = std::env::args_os().collect();
+    let matches = command_for(&arguments).try_get_matches_from(&arguments);
     let outcome = match matches.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => commands::run(cli),
         Err(error) => output::usage(&error),

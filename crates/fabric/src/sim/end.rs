@@ -22,6 +22,9 @@ pub(super) struct End {
     /// Our unfinished calls. The first is the oldest.
     pub(super) calls: BTreeSet<u64>,
     pub(super) receives: VecDeque<Op>,
+    /// Messages that arrived before their receives; at most `max_early`.
+    early_messages: VecDeque<EarlyMessage>,
+    max_early: usize,
     /// The number of started calls: the order of the next.
     pub(super) calls_started: u64,
     pub(super) arrivals: Arrivals,
@@ -64,6 +67,14 @@ pub(super) struct TimedCompletion {
     pub(super) took: Option<Duration>,
 }
 
+/// A message that waits for a receive.
+struct EarlyMessage {
+    bytes: Vec<u8>,
+    /// Of the message, or of the write with immediate data.
+    length: usize,
+    imm: Option<u32>,
+}
+
 /// The result of serving a request.
 pub(super) enum ServeResult {
     Done(Answer),
@@ -74,7 +85,13 @@ pub(super) enum ServeResult {
 }
 
 impl End {
-    pub(super) fn new(host: &str, wire: &str, side: Side, wakeup: Arc<OwnedFd>) -> Self {
+    pub(super) fn new(
+        host: &str,
+        wire: &str,
+        side: Side,
+        wakeup: Arc<OwnedFd>,
+        max_early: usize,
+    ) -> Self {
         End {
             host: host.to_owned(),
             wire: wire.to_owned(),
@@ -84,6 +101,8 @@ impl End {
             grants: Grants::default(),
             calls: BTreeSet::new(),
             receives: VecDeque::new(),
+            early_messages: VecDeque::new(),
+            max_early,
             calls_started: 0,
             arrivals: Arrivals::default(),
             completions: VecDeque::new(),
@@ -135,7 +154,7 @@ impl End {
                 self.place_and_notify(*key, *offset, bytes, *imm)
             }
             Request::Read { key, offset, length } => self.read(*key, *offset, *length),
-            Request::Send { bytes, imm } => return self.receive(bytes, *imm),
+            Request::Send { bytes, imm } => return self.receive(bytes, bytes.len(), *imm),
             Request::Atomic { key, offset, change } => self.change(*key, *offset, *change),
         };
         served.unwrap_or_else(ServeResult::Refused)
@@ -155,11 +174,12 @@ impl End {
         imm: u32,
     ) -> Result<ServeResult, Failure> {
         let to = self.grants.check(key, offset, bytes.len() as u64, WRITE)?;
-        let Some(receive) = self.receives.pop_front() else { return Ok(ServeResult::NotReady) };
+        if !self.can_receive() {
+            return Ok(ServeResult::NotReady);
+        }
         scatter(bytes, &[to]);
         // Immediate data is received after the bytes.
-        self.finish(receive, Ok(Done::Received { length: bytes.len(), imm: Some(imm) }), None);
-        Ok(ServeResult::Done(Answer::Placed))
+        Ok(self.receive(&[], bytes.len(), Some(imm)))
     }
 
     fn read(&self, key: u128, offset: u64, length: u64) -> Result<ServeResult, Failure> {
@@ -177,15 +197,48 @@ impl End {
         Ok(ServeResult::Done(Answer::Old(old)))
     }
 
-    fn receive(&mut self, bytes: &[u8], imm: Option<u32>) -> ServeResult {
-        let Some(receive) = self.receives.pop_front() else { return ServeResult::NotReady };
+    /// Whether a message finds a receive, or is kept.
+    fn can_receive(&self) -> bool {
+        !self.receives.is_empty() || self.early_messages.len() < self.max_early
+    }
+
+    fn receive(&mut self, bytes: &[u8], length: usize, imm: Option<u32>) -> ServeResult {
+        let message = EarlyMessage { bytes: bytes.to_vec(), length, imm };
+        match self.receives.pop_front() {
+            Some(receive) => self.complete(receive, &message),
+            None if self.can_receive() => {
+                self.early_messages.push_back(message);
+                ServeResult::Done(Answer::Placed)
+            }
+            None => ServeResult::NotReady,
+        }
+    }
+
+    fn complete(&mut self, receive: Op, message: &EarlyMessage) -> ServeResult {
+        let EarlyMessage { bytes, length, imm } = message;
         if receive.work.total() < bytes.len() {
             self.finish(receive, Err(Failure::TooLong), None);
             return ServeResult::Refused(Failure::TooLong);
         }
         scatter(bytes, receive.work.local());
-        self.finish(receive, Ok(Done::Received { length: bytes.len(), imm }), None);
+        self.finish(receive, Ok(Done::Received { length: *length, imm: *imm }), None);
         ServeResult::Done(Answer::Placed)
+    }
+
+    /// Whether messages wait for receives.
+    pub(super) fn has_early(&self) -> bool {
+        !self.early_messages.is_empty()
+    }
+
+    /// Posts a receive, for which a message may wait; `false` if the lane must end.
+    pub(super) fn post_receive(&mut self, receive: Op) -> bool {
+        match self.early_messages.pop_front() {
+            Some(message) => matches!(self.complete(receive, &message), ServeResult::Done(_)),
+            None => {
+                self.receives.push_back(receive);
+                true
+            }
+        }
     }
 
     /// Whether the lane supports this. `lane` is the id of valid windows.

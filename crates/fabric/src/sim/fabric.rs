@@ -34,6 +34,10 @@ impl Fabric for Sim {
         Ok(register_software(memory, rights))
     }
 
+    fn shares_receives(&self) -> bool {
+        self.world.lock().config.max_early > 0
+    }
+
     fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {
         let wakeup =
             eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(|error| {

@@ -114,7 +114,7 @@ impl State {
         let number = self.next_end;
         self.next_end += 1;
         self.wires.entry(wire.to_owned()).or_default();
-        self.ends.insert(number, End::new(host, wire, side, wakeup));
+        self.ends.insert(number, End::new(host, wire, side, wakeup, self.config.max_early));
         number
     }
 
@@ -178,12 +178,18 @@ impl State {
         match end.state {
             // A killed host posts nothing.
             EndState::Killed => {}
+            // Messages that came early can still be received.
+            EndState::Dead if matches!(op.work, Work::Receive { .. }) && end.has_early() => {
+                end.post_receive(op);
+            }
             EndState::Unconnected | EndState::Dead => end.finish(op, Err(Failure::Flushed), None),
             EndState::Live if !End::supports(&op.work, lane) => {
                 end.finish(op, Err(Failure::Unsupported), None);
             }
             EndState::Live if matches!(op.work, Work::Receive { .. }) => {
-                end.receives.push_back(op);
+                if !end.post_receive(op) {
+                    self.end_lane(number);
+                }
             }
             EndState::Live => self.call(number, op),
         }

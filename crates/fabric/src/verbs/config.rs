@@ -23,6 +23,9 @@ pub struct Config {
     pub qp_type: QpType,
     /// Messages of all peers arrive in one shared receive queue, instead of one for each lane.
     pub shared_queue: Option<SharedQueue>,
+    /// Bytes of registered memory for the messages that links send, and receive if there is no shared queue. It is kept ready
+    /// for links; more of them register their own.
+    pub message_memory: [usize; 2],
     /// Whether waiting uses completion events immediately, without polling for a short time first: less
     /// CPU, more latency. See [`Caps::spins`](crate::Caps::spins).
     pub use_event_channel: bool,
@@ -89,6 +92,7 @@ impl Default for Config {
             max_sge: 16,
             qp_type: QpType::Rc,
             shared_queue: None,
+            message_memory: [4 << 20; 2],
             use_event_channel: false,
             traffic_class: 0,
             service_level: 0,

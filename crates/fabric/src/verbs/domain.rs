@@ -17,16 +17,17 @@ use super::context::Context;
 use super::device::QueryError;
 use super::events::EventCounts;
 use super::list_devices::list;
+use super::message_memory::MessageMemory;
 use super::mr::{self, is_registered};
 use super::open_port::OpenPort;
 use super::unconnected_lane::UnconnectedVerbsLane;
 use crate::error::{Error, ErrorKind};
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 use crate::region::{Region, Rights};
 use crate::registration::Registration;
 use crate::registration::verbs::Mr;
 use crate::registration::verbs::Registrations;
-use crate::setup::{Fabric, Side, UnconnectedLane};
+use crate::setup::{Direction, Fabric, Side, UnconnectedLane};
 
 /// An open device: a [`Fabric`].
 #[derive(Debug)]
@@ -34,6 +35,8 @@ pub struct Domain {
     open_port: Arc<OpenPort>,
     /// Registrations by the memory's id; allocations are not intercepted.
     registered: Mutex<HashMap<(u64, Rights), Weak<Mr>>>,
+    /// For messages, by direction.
+    message_memory: [MessageMemory; 2],
 }
 
 impl Domain {
@@ -60,8 +63,9 @@ impl Domain {
         let pd = Pd::new(Arc::new(context)).map_err(|errno| {
             Error::new(ErrorKind::System, call(), errno, "check the kernel log")
         })?;
-        let open_port = OpenPort::new(Arc::new(pd), choice, config)?;
-        Ok(Domain { open_port: Arc::new(open_port), registered: Mutex::default() })
+        let message_memory = config.message_memory.map(MessageMemory::new);
+        let open_port = Arc::new(OpenPort::new(Arc::new(pd), choice, config)?);
+        Ok(Domain { open_port, registered: Mutex::default(), message_memory })
     }
 
     /// The settings that it was opened with.
@@ -144,6 +148,20 @@ impl Fabric for Domain {
             keys.verbs.remove(self.open_port.pd.number());
             self.open_port.attached.remove(region);
         }
+    }
+
+    fn shares_receives(&self) -> bool {
+        self.open_port.shared.is_some()
+    }
+
+    fn message_memory(&self, direction: Direction, bytes: usize) -> Result<Region, Error> {
+        let register = || self.register(&Memory::allocate(bytes, Pages::Plain)?, Rights::NONE);
+        let may_fill = |bytes: usize| mr::may_lock(4 * bytes as u64);
+        self.message_memory[direction as usize].take(bytes, register, may_fill)
+    }
+
+    fn return_message_memory(&self, direction: Direction, region: Region) {
+        self.message_memory[direction as usize].put(region);
     }
 
     /// Both sides are the same.

@@ -132,8 +132,8 @@ impl VerbsLane {
     #[inline]
     fn start(&mut self, op: Op) -> Option<Op> {
         let refusal = match self.ended_at {
-            Some(_) => Some(Failure::Flushed),
-            None => (!self.op_check().allows(&op.work)).then_some(Failure::Unsupported),
+            Some(_) if !self.receives.takes_after_end(&op.work) => Some(Failure::Flushed),
+            _ => (!self.op_check().allows(&op.work)).then_some(Failure::Unsupported),
         };
         if let Some(failure) = refusal {
             CompletionSink { stats: &self.stats, done: &mut self.ready }.add(op, Err(failure));
@@ -259,9 +259,7 @@ impl VerbsLane {
         // A queue pair that cannot be moved to the error state does not flush: it is destroyed at the next poll.
         let overdue = now.checked_sub(2 * FLUSH_TIMEOUT).filter(|_| matches!(failed, Some(Err(_))));
         self.ended_at = Some(overdue.unwrap_or(now));
-        let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
-        self.sends.stop(&mut sink);
-        self.receives.end(&mut sink);
+        self.sends.stop(&mut CompletionSink { stats: &self.stats, done: &mut self.ready });
     }
 
     /// Whether the device may still return completions. A failed queue pair on a shared queue reports by an event
@@ -373,6 +371,10 @@ impl Lane for VerbsLane {
         // Only after all fetched completions were processed, so that none is lost.
         if let Some(ended_at) = self.ended_at.filter(|_| processed == 0) {
             self.enforce_flush_timeout(ended_at);
+            if !self.in_flight() {
+                self.receives
+                    .flush(&mut CompletionSink { stats: &self.stats, done: &mut self.ready });
+            }
         }
         done.append(&mut self.ready);
         done.len() - before
@@ -382,7 +384,8 @@ impl Lane for VerbsLane {
         self.read_events();
         // A failed lane must be polled until everything is flushed, which is soon, unless the device refuses to end it: then
         // the caller's timers are often enough.
-        let flushing = self.ended_at.is_some() && self.in_flight() && self.refused_at.is_none();
+        let in_flight = self.in_flight() || self.receives.are_waiting();
+        let flushing = self.ended_at.is_some() && in_flight && self.refused_at.is_none();
         if self.fetched > 0 || !self.ready.is_empty() || flushing {
             return false;
         }

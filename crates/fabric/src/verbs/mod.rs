@@ -25,6 +25,7 @@ mod health;
 mod interfaces;
 mod lane;
 mod list_devices;
+mod message_memory;
 mod mr;
 mod offer;
 mod op_check;

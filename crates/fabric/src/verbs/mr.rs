@@ -151,6 +151,11 @@ fn explain(device: &str, length: u64, errno: Errno) -> Error {
     }
 }
 
+/// Whether this process may lock so many more bytes.
+pub(super) fn may_lock(length: u64) -> bool {
+    getrlimit(Resource::Memlock).current.is_none_or(|limit| !breaks_memlock(length, limit))
+}
+
 /// Whether pinning `length` more bytes exceeds the limit: pinned memory counts, and a
 /// process with CAP_IPC_LOCK has no limit.
 fn breaks_memlock(length: u64, limit: u64) -> bool {

@@ -16,7 +16,7 @@ use super::mr::lkey;
 use super::qp::Qp;
 use super::shared_receives::LaneReceives;
 use crate::completion_sink::CompletionSink;
-use crate::op::{Done, Failure, Op};
+use crate::op::{Done, Failure, Op, Work};
 use crate::registration::verbs::Mr;
 use crate::slab::Slab;
 
@@ -116,8 +116,19 @@ impl Receives {
         }
     }
 
-    /// The lane has ended. The device flushes what was posted to it.
-    pub(super) fn end(&mut self, sink: &mut CompletionSink<'_>) {
+    /// Whether this is a receive that may be posted after the lane has ended: messages that arrived before can wait for it.
+    #[inline]
+    pub(super) fn takes_after_end(&self, work: &Work) -> bool {
+        self.are_shared() && matches!(work, Work::Receive { .. })
+    }
+
+    /// Whether receives wait that the device does not know.
+    pub(super) fn are_waiting(&self) -> bool {
+        matches!(self, Receives::Shared(shared) if shared.are_waiting())
+    }
+
+    /// The lane has ended, and no more messages arrive. The device has flushed what was posted to it.
+    pub(super) fn flush(&mut self, sink: &mut CompletionSink<'_>) {
         if let Receives::Shared(shared) = self {
             shared.flush(sink);
         }

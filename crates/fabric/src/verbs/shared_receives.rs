@@ -102,6 +102,8 @@ pub(super) struct LaneReceives {
     /// Messages that arrived while no receive was posted, copied; at most `max_early`. Not empty only if `receives` is.
     early: VecDeque<EarlyMessage>,
     max_early: usize,
+    /// Whether no more messages arrive.
+    ended: bool,
 }
 
 struct EarlyMessage {
@@ -118,6 +120,7 @@ impl LaneReceives {
             depth,
             early: VecDeque::new(),
             max_early,
+            ended: false,
         }
     }
 
@@ -138,6 +141,10 @@ impl LaneReceives {
                 }
             }
             return complete(op, arrival, fits, sink).map(|()| None);
+        }
+        if self.ended {
+            sink.add(op, Err(Failure::Flushed));
+            return Ok(None);
         }
         if self.receives.len() >= self.depth {
             return Ok(Some(op));
@@ -189,9 +196,13 @@ impl LaneReceives {
         self.shared.post(&mut self.chain).map_err(|_| Failure::Local)
     }
 
-    /// The lane has ended: its receives complete as flushed.
+    pub(super) fn are_waiting(&self) -> bool {
+        !self.receives.is_empty()
+    }
+
+    /// No more messages arrive: receives complete as flushed. Messages that came early can still be received.
     pub(super) fn flush(&mut self, sink: &mut CompletionSink<'_>) {
-        self.early.clear();
+        self.ended = true;
         self.receives.drain(..).for_each(|op| sink.add(op, Err(Failure::Flushed)));
     }
 }

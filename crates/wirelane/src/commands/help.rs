@@ -1,26 +1,44 @@
 //! Additions to `--help`: examples, and global options in the main help only.
 
+use std::ffi::OsString;
+
 use clap::{Arg, Command, CommandFactory};
 
 use super::Cli;
 use super::examples::EXAMPLES;
 
-/// The definition of the program, for parsing, for help and for tests.
+/// The definition of the program with the help of all commands.
 pub fn command() -> Command {
+    complete(|_| true)
+}
+
+/// The same for a command line: only the commands that it names have their complete help, since completing all takes longer
+/// than parsing.
+pub(crate) fn command_for(arguments: &[OsString]) -> Command {
+    complete(|name| arguments.iter().any(|argument| argument == name))
+}
+
+fn complete(is_needed: impl Fn(&str) -> bool) -> Command {
     let root = Cli::command();
     let global: Vec<Arg> =
         root.get_arguments().filter(|arg| arg.is_global_set()).cloned().collect();
-    completed(root, "", &global)
+    completed(root, "", &global, &is_needed)
 }
 
 /// Completes the help of a command and its subcommands. `path` is the command line before it.
-fn completed(command: Command, path: &str, global: &[Arg]) -> Command {
+fn completed(
+    command: Command,
+    path: &str,
+    global: &[Arg],
+    is_needed: &dyn Fn(&str) -> bool,
+) -> Command {
     let is_root = path.is_empty();
     let path = format!("{path}{} ", command.get_name());
+    let needed = |inner: &&Command| inner.get_name_and_visible_aliases().into_iter().any(is_needed);
     let names: Vec<String> =
-        command.get_subcommands().map(|inner| inner.get_name().to_owned()).collect();
+        command.get_subcommands().filter(needed).map(|inner| inner.get_name().to_owned()).collect();
     let command = names.into_iter().fold(command, |command, name| {
-        command.mut_subcommand(name, |inner| completed(inner, &path, global))
+        command.mut_subcommand(name, |inner| completed(inner, &path, global, is_needed))
     });
     let text = epilogue(&command, path.trim_end(), is_root);
     // Global options are shown by `wirelane --help`. clap does not replace an argument that a command already has.
@@ -84,6 +102,21 @@ mod tests {
         let has = |path: &String| EXAMPLES.iter().any(|(of, _)| of == path);
         let without: Vec<&String> = paths.iter().filter(|path| !has(path)).collect();
         assert!(without.is_empty(), "without an example: {without:?}");
+    }
+
+    /// What a command line needs is complete, and nothing else.
+    #[test]
+    fn the_help_of_a_named_command_is_the_same_as_in_the_whole() {
+        let line = |words: &[&str]| words.iter().map(|word| word.into()).collect::<Vec<OsString>>();
+        for words in [vec!["wirelane", "kv", "put", "--help"], vec!["wirelane", "topo", "--help"]] {
+            let help = |command: Command| {
+                command.try_get_matches_from(&words).expect_err("help").to_string()
+            };
+            assert_eq!(help(command_for(&line(&words))), help(command()));
+        }
+        let partial = command_for(&line(&["wirelane", "kv"]));
+        let of = |name: &str| partial.find_subcommand(name).expect("exists").get_after_help();
+        assert!(of("kv").is_some() && of("topo").is_none());
     }
 
     #[test]

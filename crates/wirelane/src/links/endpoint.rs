@@ -106,7 +106,15 @@ fn link(settings: &Settings) -> Config {
 }
 
 fn queue_pair(settings: &Settings) -> verbs::Config {
+    let mebibytes = |count: u32| (count as usize) << 20;
+    let (to_send, to_receive) =
+        (mebibytes(settings.rdma_send_buffer_mb), mebibytes(settings.rdma_recv_buffer_mb));
+    let shared_queue = settings
+        .rdma_use_srq
+        .then(|| verbs::SharedQueue { memory: to_receive, ..verbs::SharedQueue::default() });
     verbs::Config {
+        shared_queue,
+        message_memory: [to_send, to_receive],
         max_inline_data: settings.rdma_max_inline_data,
         max_send_wr: settings.rdma_max_send_wr,
         max_recv_wr: settings.rdma_max_recv_wr,

@@ -120,18 +120,19 @@ settings! {
     "transport.rdma_max_sge" rdma_max_sge: u32 = 16u32, Kind::Range(1, 32);
     /// Queue pair type. RC: reliable connections, which links need. UD, DC and DCT are refused.
     "transport.rdma_qp_type" rdma_qp_type: String = "RC", Kind::Words(&["RC"]);
-    /// Share one receive queue among all peers. Saves memory from some dozens of peers on; costs a
-    /// little latency. It has no effect on links, which have a queue each: a shared one would give one
-    /// link the messages of another.
+    /// Share one receive queue among all peers of a port, with rdma_recv_buffer_mb of memory. Saves
+    /// memory from some dozens of peers on; costs a copy of each message. If messages arrive faster
+    /// than they are taken, peers wait.
     "transport.rdma_use_srq" rdma_use_srq: bool = false, Kind::Bool;
     /// true: sleep until the device reports a completion. false: spin briefly, then sleep when
     /// idle, which has lower latency and uses more CPU while busy.
     "transport.rdma_use_event_channel" rdma_use_event_channel: bool = false, Kind::Bool;
-    /// MiB of registered memory for sending. It has no effect on links: each has the buffers that it needs
-    /// for its messages.
+    /// MiB of memory for the messages that links send, registered when a port is first used and kept
+    /// ready for links. More links register their own. With a limit on locked memory that is less than
+    /// four times as much, links register what they need.
     "transport.rdma_send_buffer_mb" rdma_send_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
-    /// MiB of registered memory for receiving. It has no effect on links: each has the buffers that it needs
-    /// for its messages.
+    /// The same for messages that links receive. With rdma_use_srq: the memory of the shared receive
+    /// queue of each port.
     "transport.rdma_recv_buffer_mb" rdma_recv_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
     /// States that rdma_service_level is one to which the subnet manager has assigned adaptive routing
     /// (packets take several paths of an InfiniBand fabric). It changes no packet: only the service

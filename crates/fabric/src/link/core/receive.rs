@@ -76,6 +76,7 @@ impl Core {
                     self.release(location, MessageClass::Caller);
                     return self.completions.finish(receive, Ok(done));
                 }
+                let location = self.copy_out(location);
                 self.messages.inbox_mut().push(InboxMessage { body, location });
                 return self.deliver();
             }
@@ -86,6 +87,16 @@ impl Core {
             Body::Credit => {}
         }
         self.release(location, MessageClass::Internal);
+    }
+
+    /// Copies a message that has to wait out of its slot, if its lane's slots are not for that.
+    fn copy_out(&mut self, location: PayloadLocation) -> PayloadLocation {
+        let PayloadLocation::Slot { rail, slot, payload } = location else { return location };
+        let lane = self.rails.lane_mut(rail);
+        match lane.and_then(|lane| lane.messages_mut().copy_out(slot, payload)) {
+            Some(bytes) => PayloadLocation::CopiedFrom { rail, bytes },
+            None => location,
+        }
     }
 
     /// Executes an atomic operation of the peer.
@@ -166,7 +177,7 @@ impl Core {
                 let lane = self.rails.lane(*rail);
                 lane.map_or(0, |lane| lane.messages().copy(*slot, *payload, into, from))
             }
-            PayloadLocation::Copied(bytes) => {
+            PayloadLocation::Copied(bytes) | PayloadLocation::CopiedFrom { bytes, .. } => {
                 let mut copied = 0;
                 for (region, run) in runs(into, from, bytes.len() as u64) {
                     region.memory().write(run.start, &bytes[copied..copied + run.len()]);
@@ -178,8 +189,14 @@ impl Core {
     }
 
     fn release(&mut self, location: PayloadLocation, class: MessageClass) {
-        if let PayloadLocation::Slot { rail, slot, .. } = location {
-            self.free(rail, slot, class);
+        match location {
+            PayloadLocation::Slot { rail, slot, .. } => self.free(rail, slot, class),
+            PayloadLocation::CopiedFrom { rail, .. } => {
+                if let Some(lane) = self.rails.lane_mut(rail) {
+                    lane.messages_mut().return_credit(class);
+                }
+            }
+            PayloadLocation::Copied(_) => {}
         }
     }
 

@@ -23,9 +23,10 @@ use self::providers::Providers;
 use self::settings::Settings;
 use crate::error::{Error, ErrorKind};
 use crate::grants::random;
-use crate::link::config::Policy;
+use crate::link::config::{INTERNAL_SLOTS, Policy};
 use crate::link::connected_link::{Link, NotUp};
 use crate::link::core::{Core, CoreSetup};
+use crate::link::messages::message_buffers::slot_size;
 use crate::link::protocol::control::Transport;
 use crate::link::protocol::hello::{Hello, port_name};
 use crate::link::rails::connector::ThreadConnector;
@@ -94,8 +95,11 @@ impl Endpoint {
         settings.link.check().map_err(|why| {
             Error::new(ErrorKind::Misuse, call, why, "see the documentation of the link's settings")
         })?;
-        // With a shared receive queue one link would receive the messages of another.
-        settings.verbs.shared_queue = None;
+        if let Some(queue) = &mut settings.verbs.shared_queue {
+            // As long as the messages of links, and as many for each lane as its peer may send.
+            queue.max_message = slot_size(settings.link.max_payload) as u32;
+            queue.max_early = u32::from(settings.link.message_slots) + u32::from(INTERNAL_SLOTS);
+        }
         let has = |transport| settings.transports.contains(&transport);
         let providers = has(Transport::Ofi).then(|| Arc::new(Providers::new(&settings)));
         let ports = Ports {

@@ -33,13 +33,17 @@ pub(in crate::link) enum PayloadLocation {
     Slot { rail: u8, slot: u32, payload: Payload },
     /// Copied.
     Copied(Vec<u8>),
+    /// Copied out of a slot of a rail, whose peer waits for the credit.
+    CopiedFrom { rail: u8, bytes: Vec<u8> },
 }
 
 impl PayloadLocation {
     pub(in crate::link) fn length(&self) -> u64 {
         match self {
             PayloadLocation::Slot { payload, .. } => payload.length as u64,
-            PayloadLocation::Copied(bytes) => bytes.len() as u64,
+            PayloadLocation::Copied(bytes) | PayloadLocation::CopiedFrom { bytes, .. } => {
+                bytes.len() as u64
+            }
         }
     }
 }
@@ -193,18 +197,23 @@ impl Inbox {
         }
     }
 
-    /// Copies messages out of the slots of a rail, before these are freed.
+    /// Copies messages out of the slots of a rail, before these are freed; its credits end with it.
     pub(in crate::link) fn copy_out_of_slots(
         &mut self,
         rail: u8,
         copy: impl Fn(u32, Payload) -> Vec<u8>,
     ) {
         for message in &mut self.messages {
-            if let PayloadLocation::Slot { rail: of, slot, payload } = message.location
-                && of == rail
-            {
-                message.location = PayloadLocation::Copied(copy(slot, payload));
-            }
+            let bytes = match &mut message.location {
+                PayloadLocation::Slot { rail: of, slot, payload } if *of == rail => {
+                    copy(*slot, *payload)
+                }
+                PayloadLocation::CopiedFrom { rail: of, bytes } if *of == rail => {
+                    std::mem::take(bytes)
+                }
+                _ => continue,
+            };
+            message.location = PayloadLocation::Copied(bytes);
         }
     }
 

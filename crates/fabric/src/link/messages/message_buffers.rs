@@ -3,6 +3,8 @@
 //! Each end sends only while the other has a free slot, so that a send never waits for a receive.
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::link::config::INTERNAL_SLOTS;
@@ -11,15 +13,19 @@ use crate::link::protocol::header::{Header, MessageClass};
 use crate::memory::{Memory, Pages};
 use crate::op::Op;
 use crate::region::{Region, Rights, Slice};
-use crate::setup::Fabric;
+use crate::setup::{Direction, Fabric};
 
 #[derive(Debug)]
 pub(in crate::link) struct MessageBuffers {
-    /// The receive slots, followed by as many send buffers.
-    region: Region,
+    /// The number of receive slots; fewer than the peer's credits if messages wait in a queue that lanes share.
     slots: u32,
     /// Header and payload.
     slot_size: usize,
+    /// Whether slots are only between a queue that lanes share and the caller's receives: a message that waits for a receive
+    /// is copied out of its slot, and its credit is returned when it is taken.
+    shared: bool,
+    /// Whether a receive failed: no further message arrives.
+    failed: bool,
     /// Slots to be posted, with the class of the message that was in them, if any.
     unposted: Vec<(Slice, Option<MessageClass>)>,
     /// By slot number: slots that contain a message.
@@ -38,6 +44,49 @@ pub(in crate::link) struct MessageBuffers {
     freed: [u32; 2],
     reported: [u32; 2],
     our_slots: [u16; 2],
+    // Last: returned when the slices above are dropped.
+    receive_memory: LaneMemory,
+    send_memory: LaneMemory,
+}
+
+/// The registered memory of one lane, returned to its fabric unless an operation may still use it.
+struct LaneMemory {
+    region: Region,
+    /// `None` for memory that is not registered.
+    fabric: Option<(Arc<dyn Fabric>, Direction)>,
+}
+
+impl LaneMemory {
+    fn registered(
+        fabric: &Arc<dyn Fabric>,
+        direction: Direction,
+        bytes: usize,
+    ) -> Result<Self, Error> {
+        let region = fabric.message_memory(direction, bytes)?;
+        Ok(LaneMemory { region, fabric: Some((fabric.clone(), direction)) })
+    }
+
+    /// For messages that the CPU copies.
+    fn unregistered(bytes: usize) -> Result<Self, Error> {
+        let memory = Memory::allocate(bytes, Pages::Plain)?;
+        Ok(LaneMemory { region: Region::shared(&memory, Rights::NONE), fabric: None })
+    }
+}
+
+impl Drop for LaneMemory {
+    fn drop(&mut self) {
+        if let Some((fabric, direction)) = self.fabric.take()
+            && self.region.is_unique()
+        {
+            fabric.return_message_memory(direction, self.region.clone());
+        }
+    }
+}
+
+impl fmt::Debug for LaneMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.region.fmt(f)
+    }
 }
 
 /// The position of a payload in its slot.
@@ -50,31 +99,40 @@ pub(in crate::link) struct Payload {
 impl MessageBuffers {
     /// May block: memory is registered.
     pub(in crate::link) fn new(
-        fabric: &dyn Fabric,
+        fabric: &Arc<dyn Fabric>,
         message_slots: u16,
         max_payload: usize,
     ) -> Result<Self, Error> {
         let our_slots = [message_slots.max(1), INTERNAL_SLOTS];
-        let slots = u32::from(our_slots[0]) + u32::from(INTERNAL_SLOTS);
-        let slot_size = (Header::MAX_BYTES + max_payload).next_multiple_of(64);
-        let size = 2 * slots as usize * slot_size;
-        let memory = Memory::allocate(size, Pages::Plain)?;
-        let region = fabric.register(&memory, Rights::NONE)?;
+        let total = u32::from(our_slots[0]) + u32::from(INTERNAL_SLOTS);
+        let slot_size = slot_size(max_payload);
+        let shared = fabric.shares_receives();
+        let slots = if shared { total.min(SLOTS_OF_SHARED_QUEUE) } else { total };
+        let bytes = |slots: u32| slots as usize * slot_size;
+        let receive_memory = match shared {
+            true => LaneMemory::unregistered(bytes(slots))?,
+            false => LaneMemory::registered(fabric, Direction::Receive, bytes(slots))?,
+        };
+        let send_memory = LaneMemory::registered(fabric, Direction::Send, bytes(total))?;
+        let slot = |slot| (buffer(&receive_memory.region, slot, slot_size), None);
         Ok(MessageBuffers {
             slots,
             slot_size,
-            unposted: (0..slots).map(|slot| (buffer(&region, slot, slot_size), None)).collect(),
+            shared,
+            failed: false,
+            unposted: (0..slots).map(slot).collect(),
             occupied: (0..slots).map(|_| None).collect(),
             freed_unposted: [0; 2],
             posted: 0,
             send_buffers: Vec::new(),
-            region,
             peer_slots: [0; 2],
             sent: [0; 2],
             freed_by_peer: [0; 2],
             freed: [0; 2],
             reported: [0; 2],
             our_slots,
+            receive_memory,
+            send_memory,
         })
     }
 
@@ -87,8 +145,13 @@ impl MessageBuffers {
     pub(in crate::link) fn set_peer_slots(&mut self, slots: [u16; 2]) {
         self.peer_slots = [slots[0].min(self.our_slots[0]), slots[1].min(self.our_slots[1])];
         let total: u32 = self.peer_slots.iter().map(|slots| u32::from(*slots)).sum();
-        let numbers = self.slots..self.slots + total;
-        self.send_buffers = numbers.map(|at| buffer(&self.region, at, self.slot_size)).collect();
+        let send_buffer = |at| buffer(&self.send_memory.region, at, self.slot_size);
+        self.send_buffers = (0..total).map(send_buffer).collect();
+    }
+
+    /// The number of receives that the lane must accept.
+    pub(in crate::link) fn receives(&self) -> usize {
+        self.slots as usize
     }
 
     // Receiving.
@@ -114,6 +177,9 @@ impl MessageBuffers {
     /// has used far more than that.
     #[inline]
     pub(in crate::link) fn should_post(&self) -> bool {
+        if self.shared {
+            return self.unposted.len() as u32 * 2 >= self.slots;
+        }
         let worth = |class: usize| {
             self.freed_unposted[class] >= (u32::from(self.our_slots[class]) / 8).max(1)
         };
@@ -130,6 +196,17 @@ impl MessageBuffers {
         }
     }
 
+    /// A receive returned without a message: the lane has ended, and all its messages have arrived.
+    pub(in crate::link) fn receive_failed(&mut self) {
+        self.failed = true;
+    }
+
+    /// Whether messages of a lane that has ended may still wait in a shared queue for slots.
+    #[inline]
+    pub(in crate::link) fn may_have_early(&self) -> bool {
+        self.shared && !self.failed
+    }
+
     /// Whether slots are posted.
     pub(in crate::link) fn has_posted(&self) -> bool {
         self.posted > 0
@@ -143,7 +220,7 @@ impl MessageBuffers {
         }
         let mut bytes = [0; Header::MAX_BYTES];
         let there = &mut bytes[..length.min(Header::MAX_BYTES)];
-        self.region.memory().read(slot as usize * self.slot_size, there);
+        self.receive_memory.region.memory().read(slot as usize * self.slot_size, there);
         let (header, begin) = Header::parse(&bytes, length)?;
         Some((header, Payload { begin, length: length - begin }))
     }
@@ -151,8 +228,27 @@ impl MessageBuffers {
     /// A copy of a message's payload.
     pub(in crate::link) fn payload(&self, slot: u32, payload: Payload) -> Vec<u8> {
         let mut bytes = vec![0; payload.length];
-        self.region.memory().read(slot as usize * self.slot_size + payload.begin, &mut bytes);
+        let begin = slot as usize * self.slot_size + payload.begin;
+        self.receive_memory.region.memory().read(begin, &mut bytes);
         bytes
+    }
+
+    /// If slots must not contain waiting messages: a copy of a message's payload, whose slot is free again, but not its
+    /// credit, see [`Self::return_credit`].
+    pub(in crate::link) fn copy_out(&mut self, slot: u32, payload: Payload) -> Option<Vec<u8>> {
+        if !self.shared {
+            return None;
+        }
+        let bytes = self.payload(slot, payload);
+        if let Some(slice) = self.occupied.get_mut(slot as usize).and_then(Option::take) {
+            self.unposted.push((slice, None));
+        }
+        Some(bytes)
+    }
+
+    /// A message that was copied out of its slot is taken: the peer may send another.
+    pub(in crate::link) fn return_credit(&mut self, class: MessageClass) {
+        self.freed[class as usize] = self.freed[class as usize].wrapping_add(1);
     }
 
     /// Copies a payload into slices at `offset`, as far as it fits; returns the number of bytes copied.
@@ -166,7 +262,8 @@ impl MessageBuffers {
         let mut begin = slot as usize * self.slot_size + payload.begin;
         let mut copied = 0;
         for (region, run) in runs(into, offset, payload.length as u64) {
-            region.memory().copy(run.start, self.region.memory(), begin, run.len());
+            let from = self.receive_memory.region.memory();
+            region.memory().copy(run.start, from, begin, run.len());
             begin += run.len();
             copied += run.len() as u64;
         }
@@ -191,10 +288,16 @@ impl MessageBuffers {
 
     /// A slot is free again.
     pub(in crate::link) fn free(&mut self, slot: u32, class: MessageClass) {
-        if let Some(slice) = self.occupied.get_mut(slot as usize).and_then(Option::take) {
-            self.freed_unposted[class as usize] += 1;
-            self.unposted.push((slice, Some(class)));
+        let Some(slice) = self.occupied.get_mut(slot as usize).and_then(Option::take) else {
+            return;
+        };
+        if self.shared {
+            // The peer's next message needs no slot of this lane.
+            self.unposted.push((slice, None));
+            return self.return_credit(class);
         }
+        self.freed_unposted[class as usize] += 1;
+        self.unposted.push((slice, Some(class)));
     }
 
     // Sending.
@@ -246,10 +349,11 @@ impl MessageBuffers {
         self.sent[class] = self.sent[class].wrapping_add(1);
         let begin = buffer.offset();
         let (bytes, own) = header.to_bytes();
-        self.region.memory().write(begin, &bytes[..own]);
+        let memory = self.send_memory.region.memory();
+        memory.write(begin, &bytes[..own]);
         let mut end = begin + own;
         for (region, run) in runs(from, offset, length) {
-            self.region.memory().copy(end, region.memory(), run.start, run.len());
+            memory.copy(end, region.memory(), run.start, run.len());
             end += run.len();
         }
         Some(buffer.resized(end - begin))
@@ -261,10 +365,18 @@ impl MessageBuffers {
     }
 }
 
+/// The size of a slot for a payload.
+pub(in crate::link) fn slot_size(max_payload: usize) -> usize {
+    (Header::MAX_BYTES + max_payload).next_multiple_of(64)
+}
+
 fn buffer(region: &Region, at: u32, size: usize) -> Slice {
     let begin = at as usize * size;
     region.slice(begin..begin + size)
 }
+
+/// The number of slots of a lane on a shared queue: a few, so that messages which arrive together are taken together.
+const SLOTS_OF_SHARED_QUEUE: u32 = 8;
 
 /// Slots for internal messages that are reserved for credits, so that each end can always report free slots.
 const CREDIT_SLOTS: u32 = 4;

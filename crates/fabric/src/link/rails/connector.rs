@@ -108,7 +108,7 @@ impl ConnectorTask {
         let product = match task {
             Task::Prepare { transport, path, side } => prepare(opener, transport, &path, side),
             Task::Connect { unconnected, fabric, offer, options } => {
-                connect(opener, unconnected, &*fabric, &offer, &options)
+                connect(opener, unconnected, &fabric, &offer, &options)
             }
             Task::Discard(lane) => {
                 drop(lane);
@@ -143,20 +143,20 @@ fn prepare(
 fn connect(
     opener: &dyn FabricOpener,
     unconnected: Box<dyn UnconnectedLane>,
-    fabric: &dyn Fabric,
+    fabric: &Arc<dyn Fabric>,
     offer: &[u8],
     options: &LaneOptions,
 ) -> Result<TaskOutput, Error> {
     // Before the lane is connected, so that buffers are ready when the peer sends.
     let messages = MessageBuffers::new(fabric, options.message_slots, options.max_payload)?;
-    let probe = Probe::new(fabric)?;
+    let probe = Probe::new(&**fabric)?;
     let lane = unconnected.connect(offer, options.timeout)?;
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
         let fix = "set rdma_qp_type to RC; UD is for bare lanes";
         return Err(Error::new(ErrorKind::Unsupported, "use a UD lane for a link", why, fix));
     }
-    let slots: usize = messages.slots().iter().map(|slots| usize::from(*slots)).sum();
+    let slots = messages.receives();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, a link needs {slots}", lane.caps().receives);
         let fix = "raise rdma_max_recv_wr, or lower `message_slots` of the link's configuration";

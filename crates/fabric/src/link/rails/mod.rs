@@ -175,10 +175,10 @@ impl Rails {
         }
     }
 
-    /// Posts the free slots of an open lane; `Ok(false)` if there is no open lane, `Err` if the lane fails.
+    /// Posts the free slots of a lane that can receive; `Ok(false)` if there is none, `Err` if the lane fails.
     #[inline]
     pub(super) fn refill(&mut self, rail: u8) -> Result<bool, &'static str> {
-        let lane = self.rails[usize::from(rail)].lane_mut().filter(|lane| !lane.is_closed());
+        let lane = self.rails[usize::from(rail)].lane_mut().filter(|lane| lane.can_receive());
         let Some(lane) = lane else { return Ok(false) };
         lane.refill(&mut self.receives).map(|()| true)
     }

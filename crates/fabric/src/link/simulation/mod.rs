@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::Error;
-use crate::link::config::{Config, Policy};
+use crate::link::config::{Config, INTERNAL_SLOTS, Policy};
 use crate::link::core::{Connection, Core, CoreSetup};
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
@@ -64,6 +64,11 @@ impl SimLink {
             retransmit: Duration::from_millis(5),
             retries: 3,
             ordered,
+            // Half of the runs have lanes on a shared receive queue.
+            max_early: match seed / 8 % 2 {
+                0 => 0,
+                _ => usize::from(config.message_slots) + usize::from(INTERNAL_SLOTS),
+            },
             ..sim::Config::default()
         };
         let world = World::with_config(seed, sim);

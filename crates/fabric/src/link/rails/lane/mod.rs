@@ -22,7 +22,6 @@ use crate::stats::Stats;
 
 pub(in crate::link) struct RailLane {
     lane: Box<dyn Lane>,
-    messages: MessageBuffers,
     keys: Keys,
     probe: Probe,
     /// Operations that are not posted yet.
@@ -36,6 +35,8 @@ pub(in crate::link) struct RailLane {
     ordered: bool,
     depth: u32,
     closed: bool,
+    // Last: its memory is used by the operations above.
+    messages: MessageBuffers,
 }
 
 /// Numbers of messages on one lane.
@@ -255,8 +256,13 @@ impl RailLane {
         let (length, imm) = match completion.outcome {
             Ok(Done::Received { length, imm }) => (length, imm),
             Ok(_) => return ReceiveOutcome::Nothing,
-            Err(_) if self.closed => return ReceiveOutcome::Nothing,
-            Err(failure) => return ReceiveOutcome::Failed(failure),
+            Err(failure) => {
+                self.messages.receive_failed();
+                return match self.closed {
+                    true => ReceiveOutcome::Nothing,
+                    false => ReceiveOutcome::Failed(failure),
+                };
+            }
         };
         self.counts.received += 1;
         // A write with immediate data brings no message: the slot contains an old one.
@@ -301,9 +307,16 @@ impl RailLane {
         self.closed
     }
 
+    /// Whether messages may arrive: also after it is closed, if they wait in a queue that lanes share.
+    #[inline]
+    pub(in crate::link::rails) fn can_receive(&self) -> bool {
+        !self.closed || self.messages.may_have_early()
+    }
+
     /// Whether it is closed and all operations and receives have completed.
     pub(in crate::link::rails) fn is_drained(&self) -> bool {
-        self.closed && self.in_flight == 0 && !self.messages.has_posted()
+        let receiving = self.messages.has_posted() || self.messages.may_have_early();
+        self.closed && self.in_flight == 0 && !receiving
     }
 
     pub(in crate::link::rails) fn counts(&self) -> MessageCounts {
