@@ -111,9 +111,7 @@ impl Machine<'_> {
         command.args(["--pdeathsig", "KILL", "qemu-system-x86_64"]);
         command.args(match accelerator {
             Accelerator::Kvm => ["-accel", "kvm", "-cpu", "host"],
-            // The one recorded panic had five-level page tables, which are not
-            // needed here; whether they caused it is unknown.
-            Accelerator::Emulation => ["-accel", "tcg,thread=multi", "-cpu", "max,la57=off"],
+            Accelerator::Emulation => ["-accel", "tcg,thread=multi", "-cpu", EMULATED_CPU],
         });
         command.args(["-smp", &self.cpus.to_string(), "-m", &self.memory.to_string()]);
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
@@ -416,6 +414,10 @@ fn boot_id() -> String {
 }
 
 const RUN_FOLDER: &str = "wirelane-lab-";
+/// Without five-level page tables, which the one recorded panic had: whether they caused it is unknown. Without the
+/// instructions that libraries and the kernel choose for copying where a CPU has them: emulated, `rep movsb` and AVX are two to
+/// three times as slow as plain moves.
+const EMULATED_CPU: &str = "max,la57=off,erms=off,fsrm=off,avx=off,avx2=off";
 /// `no_timer_check`: the kernel waits for ten timer ticks for a time measured by the CPU, and panics if they are missing
 /// ("IO-APIC + timer doesn't work"). An emulated machine on a busy host is sometimes too slow for that.
 const KERNEL_ARGUMENTS: &str =
