@@ -52,7 +52,7 @@ impl Connection {
     ) -> Result<Self, Error> {
         let Destination { server, limit, .. } = *to;
         let deadline = Instant::now() + limit;
-        let slots = RequestSlots::new(client_buffer);
+        let slots = RequestSlots::new(client_buffer.memory());
         let mut link = to
             .connect(endpoint)
             .map_err(|error| Error::of_fabric(format!("reach the store at {server}"), error))?;
@@ -129,7 +129,7 @@ impl Connection {
         memory.write(lease.offset() + BatchHead::LENGTH, &next_batch.bytes);
         let requests = next_batch.empty(self.batches.spare_requests());
         let batch = PendingBatch::new(lease, message, requests);
-        match self.slots.announce(&self.client_buffer, tag, &batch) {
+        match self.slots.announce(self.client_buffer.memory(), tag, &batch) {
             Announced::Polled => {}
             Announced::NotPolled => self.ops.push_back(Op::send(SEND, batch.message())),
             Announced::NeedsWakeup => {
@@ -180,7 +180,7 @@ impl Connection {
         &mut self,
         complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<(), Error> {
-        self.slots.wake(&self.client_buffer);
+        self.slots.wake(self.client_buffer.memory());
         self.completion_flags(complete)?;
         self.post();
         let mut done = std::mem::take(&mut self.done);
@@ -202,7 +202,7 @@ impl Connection {
         }
         let mut done = std::mem::take(&mut self.done);
         wait(&mut self.link, &mut done, limit);
-        self.slots.wake(&self.client_buffer);
+        self.slots.wake(self.client_buffer.memory());
         let taken =
             self.take(&mut done, complete).and_then(|()| self.completion_flags(complete).map(drop));
         self.done = done;
@@ -216,7 +216,7 @@ impl Connection {
         complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<bool, Error> {
         let mut any = false;
-        while let Some(tag) = self.slots.completed(&self.client_buffer) {
+        while let Some(tag) = self.slots.completed(self.client_buffer.memory()) {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
             let mut read_in_place = |at: u64, into: &Slice| {
@@ -224,7 +224,7 @@ impl Connection {
             };
             self.batches.finish(tag, &mut read_in_place, complete).map_err(not_received)?;
             if self.in_place {
-                self.slots.publish_consumed(&self.client_buffer);
+                self.slots.publish_consumed(self.client_buffer.memory());
             }
         }
         if self.batches.is_drained() { Err(closing()) } else { Ok(any) }
@@ -271,9 +271,8 @@ impl Connection {
                 return Ok(true);
             }
             if !busy_wait(waited) {
-                return Ok(
-                    !self.slots.sleep(&self.client_buffer) || self.completion_flags(complete)?
-                );
+                return Ok(!self.slots.sleep(self.client_buffer.memory())
+                    || self.completion_flags(complete)?);
             }
         }
     }
@@ -354,7 +353,7 @@ impl Connection {
     pub(crate) fn arm(&mut self) -> bool {
         self.ops.is_empty()
             && self.receives.is_empty()
-            && self.slots.sleep(&self.client_buffer)
+            && self.slots.sleep(self.client_buffer.memory())
             && self.link.arm()
     }
 

@@ -10,7 +10,7 @@ use super::config::Policy;
 use super::core::Core;
 use super::event::{Event, EventKind};
 use super::protocol::hello::{Hello, port_name};
-use super::rails::{Rail, RailLane, RailState};
+use super::rails::{Rail, RailLane};
 use crate::op::{Failure, OpKind};
 use crate::stats::Stats;
 use crate::verbs::UsablePort;
@@ -187,16 +187,8 @@ fn rail_report(core: &Core, info: &LinkInfo, rail: u8, entry: &Rail) -> RailRepo
     RailReport {
         name: entry.name(core.rails().dialled()),
         transport: entry.plan().transport.name(),
-        state: match entry.state() {
-            // A fence that was not complete when the link ended never completes.
-            _ if core.ended().is_some() => ENDED,
-            RailState::Up { .. } => "up",
-            RailState::Trying { .. } => "trying",
-            RailState::Fencing { .. } => "fencing",
-            RailState::NotTried => "not_tried",
-            RailState::Down { .. } => "down",
-            RailState::GivenUp => "given_up",
-        },
+        // A fence that was not complete when the link ended never completes.
+        state: if core.ended().is_some() { ENDED } else { entry.state().name() },
         in_use: core.rails().active().contains(&rail),
         why: entry.why().to_owned(),
         weight: entry.plan().weight,

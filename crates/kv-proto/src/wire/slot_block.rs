@@ -3,9 +3,20 @@
 //!
 //! It is optional. While the store **polls** it, a client submits a batch by a [`RequestSlot`] with the offset of its
 //! message, and the store completes it by a **completion flag**: the slot's sequence, in the word before the
-//! answers, once they are written. One answer and its completion flag share a cache line. Each side writes, then
-//! checks whether the other side still polls, and sends a message if not: so nothing is missed when one of
-//! them goes to sleep.
+//! answers, once they are written. One answer and its completion flag share a cache line.
+//!
+//! Nothing is missed when the store stops polling or the client goes to sleep: in each of two pairs both sides write, fence, then
+//! read what the other side writes. So at least one of them sees the other's write.
+//!
+//! | pair | the client writes → fence → reads | the store writes → fence → reads |
+//! |---|---|---|
+//! | submit, stop | its slot → [`SlotBlock::STORE`]: if 0, it sends *check slots* | `STORE` = 0 → the client's line: it serves a new slot |
+//! | sleep, complete | [`SlotBlock::CLIENT`] = 1 → its completion flags: if one is set, it stays awake | the flag → the client's line: if `CLIENT` is 1, it sends an empty message |
+//!
+//! The client's side is `RequestSlots::announce` and `sleep` (kv-client, `request_slots.rs`, whose tests try every order of the
+//! steps of both sides). The store's side is `SlotPoller` (kv-server, `slot_poller.rs`): it writes by operations (`end`; flags in
+//! `Replies::completed`) or a flag directly (`Connection::send_reply`), and only after that `read_line` fences and reads. After
+//! *check slots*, and after a flag while it does not poll, it reads the line once.
 
 /// The offsets of the words.
 #[derive(Debug)]

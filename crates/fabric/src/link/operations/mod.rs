@@ -3,6 +3,28 @@
 //! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others, each a [`MultiStepOp`],
 //! have a row, to which their chunks and messages refer. A row whose bytes are not all split into chunks is in `waiting` or
 //! `key_pending`, never in both. Once a row is removed it is in no list, since it is reused.
+//!
+//! How an operation gets from its posting to its completion (functions of `Core`, in `core/`):
+//!
+//! | from | to | when | by |
+//! |---|---|---|---|
+//! | posted | completed | it is refused | `post.rs` `refuse` |
+//! | posted | whole, on a lane | a short write or read, and a rail has capacity | `fast_path.rs` `post_whole`, `post.rs` `start_whole` |
+//! | posted | a row, in `waiting` | another write or read | `post.rs` `start_operation` |
+//! | posted | a row, its message queued | a send or an atomic operation | `post.rs` `start_operation` |
+//! | posted | a row, chunk and message on one lane | a short write with immediate data; the lane is ordered | `post.rs` `start_with_imm` |
+//! | `waiting` | `key_pending`, and back | its region has no key on the rails in use; keys or rails have changed | `chunks.rs` `post_chunks`; [`Operations::retry_keyless`] |
+//! | `waiting`, `retries` | a chunk on a lane | a rail has capacity | `chunks.rs` `post_chunks` |
+//! | a message queued | on a lane, numbered | a rail and the peer have capacity | `send.rs` `send_next` |
+//! | on a lane | placed | its completion | `fast_path.rs` `finish_whole`, `completions.rs` `placed` |
+//! | on a lane | unconfirmed, at its rail | the lane failed | `completions.rs` `lost` |
+//! | unconfirmed | placed | both ends are closed, the lane was ordered, and the peer received it or a later message | `fence.rs` `resolve` |
+//! | unconfirmed | `retries` (what was whole gets a row), or its message queued again | both ends are closed, otherwise | `fence.rs` `retry`, `send.rs` `resend` |
+//! | its message to be sent again | `deferred` | it has immediate data whose chunks are not placed | `send.rs` `resend`; back in `completions.rs` `progress` |
+//! | all chunks placed | its message queued | immediate data follows | `completions.rs` `progress` |
+//! | all placed and delivered | completed | a whole operation; a row; an atomic operation, with its answer | `completions.rs` `placed`; `progress`; `receive.rs` `answered` |
+//! | a chunk, or unconfirmed | completed with a failure | it can never succeed; its other chunks have completed | `chunks.rs` `abandon`, `completions.rs` `unsupported`, `fence.rs` `retry` |
+//! | any | completed | the link has ended, and its lanes are drained | `ending.rs` `finish_end` |
 
 mod lane_op;
 mod multi_step_op;

@@ -10,6 +10,20 @@
 //! - [`SlotPoller`]: the slot block, by which a client on this host sends requests without messages
 //! - [`InPlaceReads`]: values that it reads in place
 //!
+//! The stages of a batch, and what identifies it in each. A store without disk begins with the third.
+//!
+//! 1. *Gather* (`batches.rs` `preload`, `preloaded.rs`): permissions are checked, and values in memory pinned. It is a message, with a
+//!    `slot_sequence` if it came by a request slot.
+//! 2. *Load*, if values are not in memory (`disk_requests.rs` `load`): waits for [`Notification::Loaded`] for each of them, with
+//!    its row in `DiskRequests` and the request's index. The message is kept, and parsed again for the next stage.
+//! 3. *Serve* (`batches.rs` `serve`, `serving.rs`): it becomes [`BatchAnswers`], with the client's `tag` and the `slot_sequence`.
+//! 4. *Fetch*, for puts from the client's memory (`batches.rs` `wait`, `put_fetches.rs`): waits for reads of the link, with its row in
+//!    [`Pending`] and the answer's index; the reads have the row of the fetch.
+//! 5. *Submit*, for writes to a disk (`batches.rs` `submit`, `disk_requests.rs` `submit`): waits for [`Notification::Written`], with
+//!    the same row and index.
+//! 6. *Reply* (`batches.rs` `reply`, `replies.rs`): waits until fewer replies are in flight, then for its writes, with its row in
+//!    [`Replies`]. The client recognises it by the `tag` in the immediate data, or by the `slot_sequence` as completion flag.
+//!
 //! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
 //! slots. Requests are executed in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
 

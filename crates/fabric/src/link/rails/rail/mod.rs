@@ -57,6 +57,18 @@ pub(in crate::link) enum RailState {
 }
 
 impl RailState {
+    /// Its name in a link's status.
+    pub(in crate::link) fn name(self) -> &'static str {
+        match self {
+            RailState::NotTried => "not_tried",
+            RailState::Trying { .. } => "trying",
+            RailState::Up { .. } => "up",
+            RailState::Fencing { .. } => "fencing",
+            RailState::Down { .. } => "down",
+            RailState::GivenUp => "given_up",
+        }
+    }
+
     /// Whether a lane may be started: none is being set up, used or closed.
     pub(super) fn may_start(self) -> bool {
         matches!(self, RailState::NotTried | RailState::Down { .. } | RailState::GivenUp)
@@ -126,5 +138,34 @@ impl Rail {
             true => ours.clone(),
             false => format!("{ours}–{theirs}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::link::config::Config;
+    use crate::link::protocol::control::Transport;
+    use crate::setup::Side;
+
+    /// The states of a rail whose first setup fails.
+    fn states_without_success(transport: Transport) -> Vec<&'static str> {
+        let (mut rail, now) =
+            (Rail::new(RailPlan { transport, ..RailPlan::unknown() }), Duration::ZERO);
+        let mut states = vec![rail.state().name()];
+        assert!(rail.start_lane(1, Side::Dial, now));
+        states.push(rail.state().name());
+        rail.fail(now, "for the test", Duration::from_secs(1)).unwrap();
+        states.push(rail.state().name());
+        rail.end_fence(now, &Config::default());
+        states.push(rail.state().name());
+        states
+    }
+
+    #[test]
+    fn a_rail_that_cannot_be_set_up_is_down_and_shared_memory_given_up() {
+        let states = |last| vec!["not_tried", "trying", "fencing", last];
+        assert_eq!(states_without_success(Transport::Verbs), states("down"));
+        assert_eq!(states_without_success(Transport::Shm), states("given_up"));
     }
 }

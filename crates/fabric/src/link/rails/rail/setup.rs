@@ -1,4 +1,17 @@
 //! The setup of a rail's lane: each step waits for one of the peer.
+//!
+//! | control message | the dialling end | the accepting end |
+//! |---|---|---|
+//! | | [`Rail::start_lane`], by `Rails::try_due`; a task prepares its end | |
+//! | `Open`, its offer → | sends it after [`Rail::prepared`] | [`Rail::open_for_peer`], [`Rail::start_lane`], [`Rail::set_offer`]; a task prepares its end |
+//! | ← `Opened`, its offer | [`Rail::take_offer`], [`Rail::take_connectable`]; a task connects | sends it after [`Rail::prepared`], then [`Rail::take_connectable`]; a task connects |
+//! | `Connected`, slots and probe region, both ways | once its task has a lane: [`Rail::set_lane`], sends it, [`Rail::use_early_keys`]; the peer's: [`Rail::peer_connected`] | the same |
+//! | | with the later of both: [`Rail::start_probe`]; then [`Rail::probe_step_done`] twice | the same |
+//! | `Verified`, both ways | sends it after its probe; the peer's: [`Rail::peer_verified`]; with the later of both: [`Rail::bring_up`] | the same |
+//!
+//! Messages are sent and received in `core/setup.rs` and `core/control.rs`, tasks run in `rails/connector.rs`. Each message has the
+//! generation: one about an older lane is ignored. `Key` may arrive before our lane is there: [`Rail::take_key`] stores it. A
+//! failed step, or five seconds in all, starts the fence (`ending.rs`); a task that has not ended by then keeps the rail busy.
 
 use std::sync::Arc;
 use std::time::Duration;
