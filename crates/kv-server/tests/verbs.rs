@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use fabric::Pages;
 use fabric::link::{self, Endpoint, Transport};
+use fabric::verbs::SharedQueue;
 use kv_client::{Client, PutOptions};
 use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
@@ -35,7 +36,9 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
         data_dir: None,
     })
     .unwrap();
-    let endpoint = Endpoint::new(links(["rxe1", "rxe3"])).unwrap();
+    let mut shared = links(["rxe1", "rxe3"]);
+    shared.verbs.shared_queue = Some(SharedQueue { memory: 1 << 20, ..SharedQueue::default() });
+    let endpoint = Endpoint::new(shared).unwrap();
     let workers = WorkerPool::start(&engine, &endpoint, 1).unwrap();
     let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = listener.address();

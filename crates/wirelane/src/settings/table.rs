@@ -131,8 +131,8 @@ settings! {
     /// ready for links. More links register their own. With a limit on locked memory that is less than
     /// four times as much, links register what they need.
     "transport.rdma_send_buffer_mb" rdma_send_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
-    /// The same for messages that links receive. With rdma_use_srq: the memory of the shared receive
-    /// queue of each port.
+    /// MiB of memory for the messages that links receive, registered and kept ready as that for sending
+    /// is. With rdma_use_srq: the memory of the shared receive queue of each port.
     "transport.rdma_recv_buffer_mb" rdma_recv_buffer_mb: u32 = 4u32, Kind::Range(1, 65_536);
     /// States that rdma_service_level is one to which the subnet manager has assigned adaptive routing
     /// (packets take several paths of an InfiniBand fabric). It changes no packet: only the service
