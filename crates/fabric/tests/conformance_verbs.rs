@@ -60,7 +60,7 @@ mod verbs_ud {
 
 /// As long as the longest message of the cases.
 const SHARED_QUEUE: SharedQueue =
-    SharedQueue { memory: 4 << 20, max_message: 1 << 20, max_early: 16 };
+    SharedQueue { memory: 6 << 20, max_message: 2 << 20, max_early: 16 };
 
 /// One end has a queue of its own, the other receives from a shared one.
 fn link() -> Pair {
