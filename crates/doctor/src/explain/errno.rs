@@ -82,9 +82,11 @@ fn number_at(lower: &str, at: usize) -> Option<Errno> {
         })
     };
     let alone = before.ends_with(['(', '[']) && digits[end..].starts_with([')', ']']);
+    // Calls of verbs return the error number itself.
+    let is_result = negative || ["ibv_", "mlx5dv_"].iter().any(|call| lower.contains(call));
     // -1 is the result of any failed call, not EPERM.
-    let counts =
-        announced(ERRNO_WORDS) || (negative && number > 1 && (alone || announced(RESULT_WORDS)));
+    let counts = announced(ERRNO_WORDS)
+        || (number > 1 && ((negative && alone) || (is_result && announced(RESULT_WORDS))));
     if counts { of_number(number) } else { None }
 }
 
@@ -152,6 +154,7 @@ const TABLE: &[Errno] = &[
     row(4, "EINTR", "interrupted system call"),
     row(EIO, "EIO", "input/output error"),
     row(ENXIO, "ENXIO", "no such device or address"),
+    row(8, "ENOEXEC", "exec format error"),
     row(9, "EBADF", "bad file descriptor"),
     row(EAGAIN, "EAGAIN", "resource temporarily unavailable"),
     row(ENOMEM, "ENOMEM", "cannot allocate memory"),
@@ -170,7 +173,9 @@ const TABLE: &[Errno] = &[
     row(ENODATA, "ENODATA", "no data available"),
     row(62, "ETIME", "timer expired"),
     row(EPROTO, "EPROTO", "protocol error"),
+    row(75, "EOVERFLOW", "value too large for defined data type"),
     row(90, "EMSGSIZE", "message too long"),
+    row(92, "ENOPROTOOPT", "protocol not available"),
     row(EPROTONOSUPPORT, "EPROTONOSUPPORT", "protocol not supported"),
     row(EOPNOTSUPP, "EOPNOTSUPP", "operation not supported"),
     row(EAFNOSUPPORT, "EAFNOSUPPORT", "address family not supported by protocol"),
@@ -189,6 +194,7 @@ const TABLE: &[Errno] = &[
     row(114, "EALREADY", "operation already in progress"),
     row(EREMOTEIO, "EREMOTEIO", "remote i/o error"),
     row(125, "ECANCELED", "operation canceled"),
+    row(115, "EINPROGRESS", "operation now in progress"),
     row(126, "ENOKEY", "required key not available"),
 ];
 
@@ -213,6 +219,8 @@ mod tests {
                 Some(EHOSTUNREACH),
             ),
             ("open: enodev", Some(ENODEV)),
+            ("call to ibv_modify_qp failed with 110", Some(ETIMEDOUT)),
+            ("ibv_create_qp returned 22", Some(EINVAL)),
             ("no such device or address", Some(ENXIO)),
             // A failed call's -1, ports, sizes and codes of other programs are not error numbers.
             ("ibv_query_gid returned -1", None),

@@ -257,7 +257,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_GENERAL_ERR",
         None,
         Subject::Other,
-        &["ibv_wc_general"],
+        &["ibv_wc_general", ": general error"],
         "Another error; only the vendor's syndrome has details.",
     ),
     row(

@@ -173,6 +173,16 @@ pub(super) const TABLE: &[Phrase] = &[
         "The kernel's connection over RDMA to this address was not accepted, or its requests got no answer.",
     ),
     row(
+        &[
+            "iscsi|iscsid|iscsiadm|iscsistart|iser|isert",
+            "connection|connect|conn |portal|login|session|not connected|endpoint",
+            "fail|error|timed out|timeout|refused|reset|lost|cannot|can't|could not|not connected|reject",
+        ],
+        Subject::NoAnswer,
+        "an iSCSI target does not answer",
+        "The connection to the target (over TCP, or over RDMA with iSER) was not accepted, or got lost.",
+    ),
+    row(
         &["lnet configure|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
         Subject::NoDevice,
         "LNet could not be started",
@@ -241,7 +251,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             RDMA,
             "connection refused|connection reset|broken pipe|connection closed|closed by|\
-             disconnect|hello|failed to read|fail to read|socket|failed to connect|\
+             disconnect|hello|socket|failed to connect|\
              failed to accept|bind to|bind failed|bind()|bind address|failed to bind|listen",
             "fail|refused|reset|broken|closed|error|unable|couldn't|could not|cannot|\
              disconnect",
@@ -295,7 +305,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
         &[
             RDMA,
             "connect|connection|connecting|reconnect|peer|peers|route|resolve|resolution|multicast|\
-             path record|reach|remote host|remote node|remote side|cm_id|cm id|service id",
+             path record|reach |reachable|remote host|remote node|remote side|cm_id|cm id|service id",
             ANY_FAILED,
         ],
         Subject::NoAnswer,

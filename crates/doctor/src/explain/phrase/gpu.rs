@@ -92,7 +92,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",
     )
-    .unless("nccl info"),
+    .unless("nccl info|not available, please use"),
     row(
         &[
             "nvidia-smi|nvml|gpu",
@@ -103,6 +103,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "a GPU cannot be used",
         "The GPU is lost, or the driver's library and module have different versions.",
     ),
+    row(
+        &[
+            "peer-to-peer|peer to peer|p2p",
+            "pci|bar|bars|gpu|gpus|iommu|acs",
+            "not supported|disabled|fail|unable|cannot|not available",
+        ],
+        Subject::NoGpuDirect,
+        "devices cannot access each other's memory over PCIe",
+        "The PCIe switches, the IOMMU (a virtual machine) or the driver does not allow it; data goes through \
+         host memory.",
+    )
+    .unless("nccl|ucx  info|ucx  debug"),
     row(
         &["amdgpu", "gpu reset|ring|timeout|fail|ras|hang"],
         Subject::Gpu,

@@ -1,6 +1,7 @@
 //! Which rows of the tables a line satisfies, in one pass: logs have millions of lines, and the tables a thousand words.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::{INFORMS, Phrase, RDMA, TABLES, event};
@@ -29,6 +30,8 @@ struct Word {
 struct Use {
     row: usize,
     group: u8,
+    /// Whether the group only tells that the line is about RDMA.
+    is_context: bool,
 }
 
 /// A phrase, with its words as numbers.
@@ -63,9 +66,10 @@ impl Index {
         let mut rows = Vec::new();
         for (phrase, is_event) in events.chain(phrases) {
             for (group, alternatives) in (0..).zip(phrase.words) {
+                let is_context = *alternatives == RDMA;
                 for text in alternatives.split('|') {
                     let word = number(text, &mut words);
-                    words[word].uses.push(Use { row: rows.len(), group });
+                    words[word].uses.push(Use { row: rows.len(), group, is_context });
                 }
             }
             // A row about RDMA in general does not apply to lines that only inform.
@@ -94,6 +98,7 @@ impl Index {
         let mut groups = vec![0u32; self.rows.len()];
         let mut present = vec![false; self.words];
         let mut touched = Vec::new();
+        let folders = source_folders(lower);
         let bytes = lower.as_bytes();
         for (at, pair) in bytes.windows(2).enumerate() {
             let Some(start) = start(pair[0], pair[1]) else { continue };
@@ -108,8 +113,12 @@ impl Index {
                 {
                     continue;
                 }
-                present[word.number] = true;
-                for used in &word.uses {
+                // `/src/modules/transport/ib.cpp:7` names the program, but not what failed.
+                let end = at + word.text.len();
+                let is_in_folder =
+                    folders.iter().any(|folder| folder.start <= at && end <= folder.end);
+                present[word.number] = !is_in_folder;
+                for used in word.uses.iter().filter(|used| used.is_context || !is_in_folder) {
                     if groups[used.row] == 0 {
                         touched.push(used.row);
                     }
@@ -134,6 +143,33 @@ impl Index {
     }
 }
 
+/// The folders of source files that the line names, as ranges of bytes.
+fn source_folders(lower: &str) -> Vec<Range<usize>> {
+    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
+    let mut folders = Vec::new();
+    let mut at = 0;
+    while let Some(slash) = lower[at..].find('/').map(|found| at + found) {
+        let start = lower[..slash]
+            .rfind(|letter| !is_part(letter))
+            .map_or(0, |before| before + lower[before..].chars().next().map_or(1, char::len_utf8));
+        let end = lower[slash..]
+            .find(|letter| !is_part(letter))
+            .map_or(lower.len(), |after| slash + after);
+        let path = lower[start..end].trim_end_matches('.');
+        if let Some((folder, file)) = path.rsplit_once('/')
+            && file.rsplit_once('.').is_some_and(|(_, kind)| SOURCE_FILES.contains(&kind))
+        {
+            folders.push(start..start + folder.len());
+        }
+        at = end;
+    }
+    folders
+}
+
+/// The ends of names of source files.
+const SOURCE_FILES: &[&str] =
+    &["c", "cc", "cpp", "cu", "cuh", "cxx", "go", "h", "hh", "hpp", "inl", "py", "rs"];
+
 fn start(first: u8, second: u8) -> Option<usize> {
     (first < 128 && second < 128).then(|| usize::from(first) * 128 + usize::from(second))
 }
@@ -141,6 +177,17 @@ fn start(first: u8, second: u8) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn folders_of_source_files_are_not_part_of_the_message() {
+        let folders = |line: &str| -> Vec<String> {
+            source_folders(line).into_iter().map(|range| line[range].to_owned()).collect()
+        };
+        assert_eq!(folders("/src/modules/transport/ib.cpp:7: failed"), ["/src/modules/transport"]);
+        assert_eq!(folders("é (misc/socket.cc:1) and ../x/y.h"), ["misc", "../x"]);
+        assert_eq!(folders("/dev/infiniband/uverbs0: no such file"), Vec::<String>::new());
+        assert_eq!(folders("/usr/lib/libfabric.so.1 http://host/a.html 1/2"), Vec::<String>::new());
+    }
 
     #[test]
     fn every_word_can_be_found() {

@@ -62,6 +62,14 @@ pub(super) const TABLE: &[Phrase] = &[
         "The module is badly seated, defective, or of a kind that the NIC or switch does not support.",
     ),
     row(
+        &["[linkdownedcounter|[symbolerrorcounter|[linkerrorrecoverycounter|[portrcverrors|\
+             [portlocalphysicalerrors|[portrcvremotephysicalerrors|[excessivebufferoverrun|\
+             [localintegrityerrors"],
+        Subject::Cable,
+        "a port counts errors of its link",
+        "A cable, a transceiver or its contact is bad if the numbers grow; old numbers may be of a reboot.",
+    ),
+    row(
         &["eeprom", "module|cable|mlx|sfp", "fail|error|cannot|unable"],
         Subject::Cable,
         "the cable's or transceiver's memory cannot be read",
@@ -199,7 +207,7 @@ pub(super) const REST: &[Phrase] = &[
         "the driver reports that an operation on the NIC failed",
         "The NIC or its firmware refused a request of the driver; the lines around it have the reason.",
     )
-    .unless("ucx|nccl|libibverbs|spdk|perftest|nvshmem|libfabric"),
+    .unless("ucx|nccl|libibverbs|spdk|perftest|nvshmem|libfabric|worker|local_nic|peer_nic|nic_path"),
 ];
 
 pub(super) const LINK_DOWN: Phrase = row(
@@ -212,7 +220,7 @@ pub(super) const LINK_DOWN: Phrase = row(
 /// Whether the line reports `link down` and names a driver or net device.
 pub(super) fn is_link_down(lower: &str) -> bool {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let is_down = ["link down", "link is down"].iter().any(|words| has_word(lower, words));
+    let is_down = DOWN.iter().any(|words| has_word(lower, words));
     is_down && lower.split(|letter| !is_part(letter)).any(is_nic)
 }
 
@@ -222,6 +230,17 @@ fn is_nic(word: &str) -> bool {
     DRIVERS.iter().any(|driver| word.starts_with(driver))
         || NETDEVS.iter().any(|kind| word.strip_prefix(kind).is_some_and(is_numbered))
 }
+
+/// What the kernel and its bonding driver call a link that is down.
+const DOWN: &[&str] = &[
+    "link down",
+    "link is down",
+    "link is not ready",
+    "link status down",
+    "link status definitely down",
+    "lost carrier",
+    "carrier lost",
+];
 
 /// Prefixes of the names of network drivers.
 const DRIVERS: &[&str] = &[

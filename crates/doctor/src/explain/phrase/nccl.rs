@@ -82,6 +82,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "The GPU or its driver refused a call; this is not about the network. The line has CUDA's reason.",
     ),
     row(
+        &[
+            "nccl|rccl",
+            "duplicate gpu|multiple ranks using the same|mnnvl|imex|peer access|peer with device|nvlink|\
+             cuda malloc|cuda host alloc|cuda device|cuda driver|cuda toolkit|gpu rank|cuda graph",
+            "fail|error|duplicate|unable|could not|not |minimum|mismatch",
+        ],
+        Subject::Gpu,
+        "NCCL cannot use a GPU as configured",
+        "This is about GPUs and the links between them, not about the network; the line has the reason.",
+    )
+    .unless("nccl info|net/ib|net/ofi"),
+    row(
         &["unhandled cuda error|ncclunhandledcudaerror|unhandledcudaerror"],
         Subject::Gpu,
         "a call to CUDA failed",
@@ -142,6 +154,22 @@ pub(super) const TABLE: &[Phrase] = &[
          another rank. The WARN lines before have the reason.",
     ),
     row(
+        &[
+            "nccl warn|rccl warn",
+            "xml|topo|topology|graph|algorithm|ring |rings|tree |config|communicator|comm |ncclcomm|group|\
+             collective|symmetric|window|reduction|redop|rank |signal|could not find net|no path computed|\
+             ncclredop|datatype|uniqueid|argument|environment variable|numa|cpu",
+        ],
+        Subject::Other,
+        "NCCL reports a failure of its own",
+        "Ranks, settings or the detected topology do not fit together; this is not about the network. Look \
+         at the WARN lines of all ranks.",
+    )
+    .unless(
+        "net/|ibv_|ib_|net_|socket|bootstrap|connect|plugin|regist|dlopen|.so|library|device|nic|peer|\
+         cuda|gpu|proxy|timed out|timeout|shared memory|register|remote|collnet|transport",
+    ),
+    row(
         &["nccl", "message truncated"],
         Subject::LocalUse,
         "ranks disagree on the size of a message",
@@ -197,6 +225,13 @@ pub(super) const TABLE: &[Phrase] = &[
         "NCCL reports an earlier error",
         "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
          NCCL_DEBUG=WARN or INFO.",
+    ),
+    row(
+        &["internal assert failed"],
+        Subject::Other,
+        "a program stopped at an assertion",
+        "A check within the program failed: mostly an error of the program, or a consequence of an \
+         earlier one.",
     ),
     row(
         &[

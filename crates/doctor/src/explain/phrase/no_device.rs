@@ -6,6 +6,12 @@ use crate::explain::Subject;
 /// Missing files: what the line names comes before what the program was doing.
 pub(super) const LIBRARIES: &[Phrase] = &[
     row(
+        &["netlink_rdma|non-rdma device|non-rdma dev"],
+        Subject::NoDevice,
+        "the kernel has no RDMA device here",
+        "Its RDMA modules are not loaded, or the device has no RDMA driver.",
+    ),
+    row(
         &["couldn't read uverbs abi|couldn't read abi version|is ib_uverbs loaded|\
              are kernel drivers loaded|rdma modules loaded|unable to open /dev/infiniband|\
              umad port|ibpanic"],
@@ -154,12 +160,21 @@ pub(super) const TABLE: &[Phrase] = &[
              cannot find|can't find|could not find|couldn't find|unable to find|\
              failed to find|fail to find|no active ib|failed to get ib|wasn't found|empty|\
              sys files|no mlx|no efa|not exist|not detected",
-            "device|hca|nic|rnic|rdma|adapter|port|provider|verbs|mlx|uverbs|interface|\
-             infiniband|ib ",
+            "device|devices|hca|hcas|nic |nics|rnic|adapter|port|ports|provider|uverbs|interface|ib_devs|devs",
         ],
         Subject::NoDevice,
         "no RDMA device was found",
         "libibverbs lists no device that this process can open, or not the one that was requested.",
+    ),
+    row(
+        &[
+            "error creating new device|getting driver info|discoverhostdevices|device plugin|initservers|\
+             sriov-network-device|sriovdp|device-plugin",
+            "error|fail|no such|missing|not found|unable|no pci|cannot|no resource",
+        ],
+        Subject::NoDevice,
+        "the device plugin cannot use a device",
+        "The PCI function has no driver or no RDMA device, or the plugin's container does not see it.",
     ),
     row(
         &["no devices in device pool|exposing \"0\"|no devices found|insufficient rdma|\

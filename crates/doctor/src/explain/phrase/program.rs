@@ -75,6 +75,12 @@ pub(super) const TABLE: &[Phrase] = &[
         "The cable or the link partner is disconnected.",
     ),
     row(
+        &["hugepage|hugepages|huge page|huge pages|hugetlb", "not enough|fail|unable|cannot|insufficient|no free", RDMA],
+        Subject::Other,
+        "there are too few huge pages",
+        "The program asked for huge pages and goes on without, or stops: reserve them (vm.nr_hugepages).",
+    ),
+    row(
         &["nvidia-fs|nvidia_fs|cufio|cufile", "not loaded|not registered|driver"],
         Subject::NoGpuDirect,
         "GPUDirect Storage cannot be used",

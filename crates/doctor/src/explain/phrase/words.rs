@@ -30,7 +30,8 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              pkey table|ib_pkey|p_key|wqe|umr|mcast|qpn|\
              nvmet|nvme-of|dapl|libdat|rcvhdrq|knem|smr_|cxil|gdrdma|peer memory|peer_mem|ibext|tl_ucp|\
              prov_errno|prov/|kv_transfer|kv transfer|lmcache|mnnvl|imex|all_reduce_perf|nccl-test|gds_|\
-             gds:|ms_async|sockcm|sockaddr|destination is unreachable|gpudirect-tcpx|fastrak|libnccl|\
+             gds:|ms_async|sockcm|sockaddr|destination is unreachable|iscsi|iscsid|iscsiadm|vma |vma:|xlio|\
+             hfi unit|nic unit|sm lid|mad |mads|umads|rdmacm|netlink_rdma|gpudirect-tcpx|fastrak|libnccl|\
              librccl|hfi_|hfp_|ndev|nic_|nic-";
 /// Words of failures.
 pub(super) const FAILED: &str =
@@ -56,7 +57,10 @@ pub(super) const ANY_FAILED: &str = "fail|unable|could not|couldn't|cannot|can't
              out of resources|ran out|running out|exhausted|does not|doesn't|not loaded|not registered|\
              without nvfs|\
              no preset|no matching|nothing to|degradation|null|terminate called|taking the entire|\
-             called before|incomplete|unknown migration|eof";
+             called before|incomplete|unknown migration|eof|truncated|not ready|not initialized|not connected|\
+             bad |stuck|hang|killed|crash|panic|terminated|dropped|dropping|unknown|never|unresolved|refuse|\
+             unstable|no free|no space|no memory|limit reached|out of bound|already in use|not enabled|\
+             not allowed|not valid|not permitted|not complet";
 /// Lines with one of these words mostly report no error: they inform, or they are of builds, packages and scripts. Rows with
 /// [`RDMA`] do not apply to them.
 pub(super) const INFORMS: &str = "nccl info|ucx  info|ucx  debug|ucx  trace|ucx  req|<info>|<debug>|<trace>|\
@@ -67,4 +71,4 @@ pub(super) const INFORMS: &str = "nccl info|ucx  info|ucx  debug|ucx  trace|ucx 
              error: 0 |err: 0 |failed: 0 |failures: 0 |, 0 fail|: 0 fail|(0 fail|status=0 |status=0,|\
              tests passed|test passed|inline size set|docker pull|git clone|apt-get|\
              warnings.warn|deprecat|futurewarning|userwarning|no module named|unable to access '|\
-             importerror|attributeerror|typeerror|syntaxerror|traceback|file \"";
+             importerror|<not set>|attributeerror|typeerror|syntaxerror|traceback|file \"";
