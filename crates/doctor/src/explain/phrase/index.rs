@@ -1,7 +1,6 @@
 //! Which rows of the tables a line satisfies, in one pass: logs have millions of lines, and the tables a thousand words.
 
 use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::LazyLock;
 
 use super::{INFORMS, Phrase, RDMA, TABLES, event};
@@ -98,7 +97,7 @@ impl Index {
         let mut groups = vec![0u32; self.rows.len()];
         let mut present = vec![false; self.words];
         let mut touched = Vec::new();
-        let folders = source_folders(lower);
+        let files = SourceFile::all(lower);
         let bytes = lower.as_bytes();
         for (at, pair) in bytes.windows(2).enumerate() {
             let Some(start) = start(pair[0], pair[1]) else { continue };
@@ -113,12 +112,9 @@ impl Index {
                 {
                     continue;
                 }
-                // `/src/modules/transport/ib.cpp:7` names the program, but not what failed.
-                let end = at + word.text.len();
-                let is_in_folder =
-                    folders.iter().any(|folder| folder.start <= at && end <= folder.end);
-                present[word.number] = !is_in_folder;
-                for used in word.uses.iter().filter(|used| used.is_context || !is_in_folder) {
+                let is_hidden = files.iter().any(|file| file.hides(at, word.text));
+                present[word.number] = !is_hidden;
+                for used in word.uses.iter().filter(|used| used.is_context || !is_hidden) {
                     if groups[used.row] == 0 {
                         touched.push(used.row);
                     }
@@ -143,27 +139,41 @@ impl Index {
     }
 }
 
-/// The folders of source files that the line names, as ranges of bytes.
-fn source_folders(lower: &str) -> Vec<Range<usize>> {
-    let is_part = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
-    let mut folders = Vec::new();
-    let mut at = 0;
-    while let Some(slash) = lower[at..].find('/').map(|found| at + found) {
-        let start = lower[..slash]
-            .rfind(|letter| !is_part(letter))
-            .map_or(0, |before| before + lower[before..].chars().next().map_or(1, char::len_utf8));
-        let end = lower[slash..]
-            .find(|letter| !is_part(letter))
-            .map_or(lower.len(), |after| slash + after);
-        let path = lower[start..end].trim_end_matches('.');
-        if let Some((folder, file)) = path.rsplit_once('/')
-            && file.rsplit_once('.').is_some_and(|(_, kind)| SOURCE_FILES.contains(&kind))
-        {
-            folders.push(start..start + folder.len());
+/// A source file that a line names: `/src/modules/transport/ib.cpp:7` tells which program printed it, but not what failed.
+#[derive(Debug)]
+struct SourceFile {
+    start: usize,
+    /// Where the file's own name starts.
+    name: usize,
+    end: usize,
+}
+
+impl SourceFile {
+    fn all(lower: &str) -> Vec<SourceFile> {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
+        let mut at = 0;
+        let mut files = Vec::new();
+        for token in lower.split(|letter| !is_part(letter)) {
+            let start = at;
+            // Separators are one character each, which may be longer than a byte.
+            at += token.len();
+            at += lower[at..].chars().next().map_or(0, char::len_utf8);
+            let path = token.trim_end_matches('.');
+            if path.rsplit_once('.').is_some_and(|(_, kind)| SOURCE_FILES.contains(&kind)) {
+                let name = start + path.rfind('/').map_or(0, |slash| slash + 1);
+                files.push(SourceFile { start, name, end: start + path.len() });
+            }
         }
-        at = end;
+        files
     }
-    folders
+
+    /// Whether a word only is a part of the path. Of the file's own name, `ib_mlx5_log` or `socket.cc` counts, and
+    /// `transport` does not.
+    fn hides(&self, at: usize, word: &str) -> bool {
+        let is_plain = word.bytes().all(|letter| letter.is_ascii_alphabetic());
+        let limit = if is_plain { self.end } else { self.name };
+        self.start <= at && at + word.len() <= limit
+    }
 }
 
 /// The ends of names of source files.
@@ -179,14 +189,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_of_source_files_are_not_part_of_the_message() {
-        let folders = |line: &str| -> Vec<String> {
-            source_folders(line).into_iter().map(|range| line[range].to_owned()).collect()
+    fn paths_of_source_files_are_not_part_of_the_message() {
+        let hidden = |line: &str, word: &str| {
+            let at = line.find(word).expect("a word of the line");
+            SourceFile::all(line).iter().any(|file| file.hides(at, word))
         };
-        assert_eq!(folders("/src/modules/transport/ib.cpp:7: failed"), ["/src/modules/transport"]);
-        assert_eq!(folders("é (misc/socket.cc:1) and ../x/y.h"), ["misc", "../x"]);
-        assert_eq!(folders("/dev/infiniband/uverbs0: no such file"), Vec::<String>::new());
-        assert_eq!(folders("/usr/lib/libfabric.so.1 http://host/a.html 1/2"), Vec::<String>::new());
+        let line = "é /src/modules/transport/ib_log.cpp:7: socket.cc connect failed in /dev/infiniband/uverbs0";
+        for word in ["modules", "transport", "log"] {
+            assert!(hidden(line, word), "{word}");
+        }
+        for word in ["ib_log", "socket.cc", "connect", "infiniband", "transport/ib_log"] {
+            assert!(!hidden(line, word), "{word}");
+        }
     }
 
     #[test]

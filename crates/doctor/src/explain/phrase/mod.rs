@@ -98,6 +98,7 @@ const TABLES: &[&[Phrase]] = &[
     libfabric::TABLE,
     mpi::TABLE,
     kernel::TABLE,
+    object::DESTROY,
     pcie::TABLE,
     memory::TABLE,
     connection::QUEUE_PAIRS,

@@ -107,7 +107,7 @@ pub(super) const TABLE: &[Phrase] = &[
          this host, or there is none with an address.",
     ),
     row(
-        &["nccl|rccl", "socket interface|bootstrap", FAILED],
+        &["nccl|rccl", "socket interface|bootstrap|bootstrap.cc", FAILED],
         Subject::OutOfBand,
         "NCCL's start-up connection failed",
         "Before RDMA all ranks exchange addresses over TCP. The line has the reason; \

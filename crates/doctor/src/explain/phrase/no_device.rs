@@ -239,7 +239,8 @@ pub(super) const ACTIONS: &[Phrase] = &[
     row(
         &[
             RDMA,
-            "plugin|component|transport|transports|backend|netmod|nvshmem|topology|topo|protocol",
+            "plugin|component|transport|transports|backend|netmod|nvshmem api|nvshmem init|nvshmem detect|\
+             nvshmem common|nvshmem setup|nvshmemi_init|topology|topo|protocol",
             ANY_FAILED,
         ],
         Subject::Fallback,

@@ -4,18 +4,21 @@ use super::{FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::Subject;
 use crate::explain::errno::{EACCES, EINVAL, ENODEV, ENOENT, ENOMEM, EPERM};
 
+/// Objects that could not be destroyed.
+pub(super) const DESTROY: &[Phrase] = &[row(
+    &[
+        RDMA,
+        "ibv_destroy|ibv_dealloc|ibv_dereg|destroy|dealloc|dereg|deregister|unregister|unregistering|\
+         deregistering|fi_close|ibv_close|munmap|unmap|close device|close ep|close cq",
+        "fail|unable|couldn't|could not|cannot|error",
+    ],
+    Subject::Other,
+    "an object could not be destroyed",
+    "Something still uses it: memory before its queue pairs, or a protection domain before its \
+     memory. Mostly a consequence of an earlier error while the program ends.",
+)];
+
 pub(super) const TABLE: &[Phrase] = &[
-    row(
-        &[
-            "ibv_destroy|ibv_dealloc|ibv_dereg|destroy_qp|destroy_cq|dereg_mr|dealloc_pd|dealloc pd|\
-             destroy qp|destroy cq",
-            "fail|unable|couldn't|could not|cannot|error",
-        ],
-        Subject::Other,
-        "an object could not be destroyed",
-        "Something still uses it: memory before its queue pairs, or a protection domain before its \
-         memory. Mostly a consequence of an earlier error while the program ends.",
-    ),
     row(
         &["ibv_post_send|ibv_post_recv|ibv_post_srq_recv|ibv_post"],
         Subject::LocalUse,

@@ -12,6 +12,14 @@ pub(super) const TABLE: &[Phrase] = &[
         "The other instance ended, hangs, or is not reached: look at its log first.",
     ),
     row(
+        &["nvshmem|ibgda|ibrc|bootstrap", "allgather|alltoall|barrier|pmi|bootstrap|message truncated", ANY_FAILED],
+        Subject::OutOfBand,
+        "NVSHMEM's processes could not exchange data at the start",
+        "Before RDMA all processes exchange addresses over TCP or the launcher; another process ended, or has \
+         another version or other settings.",
+    )
+    .unless("nccl"),
+    row(
         &["the peer or the path to it is gone"],
         Subject::RetryExceeded,
         "a lane of Wirelane lost its peer",
