@@ -300,7 +300,8 @@ pub(super) const ACTIONS: &[Phrase] = &[
         "the two ends could not exchange data over TCP",
         "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
          runs another version or with other options.",
-    ),
+    )
+    .unless("remote key|rkey|rndv"),
     row(
         &[
             RDMA,

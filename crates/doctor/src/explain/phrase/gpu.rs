@@ -145,7 +145,7 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .unless("(host)"),
     row(
-        &["cuda", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric", FAILED],
+        &["cuda|cuda context", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric|cuda context|cuda device", FAILED],
         Subject::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",

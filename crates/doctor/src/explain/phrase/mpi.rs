@@ -44,6 +44,15 @@ pub(super) const TABLE: &[Phrase] = &[
          lists the components.",
     ),
     row(
+        &[
+            "pmix error|opal error|orte_error",
+            "unreachable|timed out|timeout|temporarily unavailable",
+        ],
+        Subject::NoAnswer,
+        "a process of MPI does not answer its launcher",
+        "The launcher's daemon on this or another host ended, is overloaded, or is not reached over TCP.",
+    ),
+    row(
         &["ofi libfabric library call|ofi call fail"],
         Subject::Creation,
         "libfabric could not create its objects",

@@ -1,6 +1,6 @@
 //! Lines of Wirelane, perftest, transfer engines and DPDK, whose words mean something else elsewhere.
 
-use super::{ANY_FAILED, FAILED, Phrase, RDMA, row};
+use super::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, Phrase, RDMA, row};
 use crate::explain::Subject;
 use crate::explain::errno::{EBUSY, ENODEV, ENOENT};
 
@@ -243,6 +243,13 @@ pub(super) const RESULTS: &[Phrase] = &[
         "The line has no reason of its own: look for the first error before it, at both ends.",
     ),
     row(
+        &["cufio|cufile", ANY_FAILED],
+        Subject::NoGpuDirect,
+        "GPUDirect Storage cannot be used",
+        "The file system, the disk or its driver has no support for it, or CUDA could not be started.",
+    )
+    .unless("cuda_error|cuinit|network device|bufregister"),
+    row(
         &["dump error cqe|dump_cqe|dump cqe"],
         Subject::Other,
         "the driver prints a completion that failed",
@@ -262,7 +269,7 @@ pub(super) const RESULTS: &[Phrase] = &[
 
 /// The last row: a program of this field reports a failure.
 pub(super) const ANY_FAILURE: &[Phrase] = &[row(
-    &[RDMA, ANY_FAILED],
+    &[RDMA, ANY_FAILED_OR_WARNING],
     Subject::Other,
     "a program reports a failure",
     "The line has no reason that is known here: look for the first error before it, at both ends.",

@@ -44,23 +44,30 @@ pub(super) const FAILED_CALL: &str = "fail|connection closed|unable|could not|co
              out of memory|input/output|i/o error|inappropriate|no space|temporarily unavailable|\
              no data|protocol error|protocol not|too many|unsupported|reject|abort|exceed|assertion|\
              non-zero|unexpected|timed-out|*error*";
-/// Any word of a failure, also the severity of a line.
-pub(super) const ANY_FAILED: &str = "fail|unable|could not|couldn't|cannot|can't|can not|error|err|fatal|\
-             abort|assert|\
-             exception|invalid|illegal|corrupt|mismatch|unexpected|timed out|timeout|denied|refused|\
-             reject|unreachable|no such|lost|broken|disconnect|exceed|overflow|overrun|not enough|\
-             insufficient|too small|too large|too many|too few|unsupported|not supported|not available|\
-             unavailable|not found|missing|wrong|unhandled|non-zero|violation|nccl warn|ucx  warn|\
-             ucx  error|ucx  diag|<warn>|*error*|lneterror|lustreerror|ibwarn|iberror|ibpanic|closed|\
-             no backend|no common|no potential|no specified|no suitable|no valid|no active|no such|\
-             not complete|not detected|not active|inactive|out of range|out of rx|out of tx|out of buffers|out of memory|\
-             out of resources|ran out|running out|exhausted|does not|doesn't|not loaded|not registered|\
-             without nvfs|\
-             no preset|no matching|nothing to|degradation|null|terminate called|taking the entire|\
-             called before|incomplete|unknown migration|eof|truncated|not ready|not initialized|not connected|\
-             bad |stuck|hang|killed|crash|panic|terminated|dropped|dropping|unknown|never|unresolved|refuse|\
-             unstable|no free|no space|no memory|limit reached|out of bound|already in use|not enabled|\
-             not allowed|not valid|not permitted|not complet";
+macro_rules! failures {
+    () => {
+        "fail|unable|could not|couldn't|cannot|can't|can not|error|err|fatal|abort|assert|exception|\
+             invalid|illegal|corrupt|mismatch|unexpected|timed out|timeout|denied|refused|reject|unreachable|\
+             no such|lost|broken|disconnect|exceed|overflow|overrun|not enough|insufficient|too small|\
+             too large|too many|too few|unsupported|not supported|not available|unavailable|not found|\
+             missing|wrong|unhandled|non-zero|violation|closed|no backend|no common|no potential|\
+             no specified|no suitable|no valid|no active|not complete|not detected|not active|inactive|\
+             out of range|out of rx|out of tx|out of buffers|out of memory|out of resources|ran out|\
+             running out|exhausted|does not|doesn't|not loaded|not registered|without nvfs|no preset|\
+             no matching|nothing to|degradation|null|terminate called|taking the entire|called before|\
+             incomplete|unknown migration|eof|truncated|not ready|not initialized|not connected|bad |stuck|\
+             hang|killed|crash|panic|terminated|dropped|dropping|unknown|never|unresolved|refuse|unstable|\
+             no free|no space|no memory|limit reached|out of bound|already in use|not enabled|not allowed|\
+             not valid|not permitted|not complet"
+    };
+}
+/// Any word of a failure.
+pub(super) const ANY_FAILED: &str = failures!();
+/// Any word of a failure, or the severity of a line: that alone does not tell what failed.
+pub(super) const ANY_FAILED_OR_WARNING: &str = concat!(
+    failures!(),
+    "|nccl warn|ucx  warn|ucx  error|ucx  diag|<warn>|*error*|lneterror|lustreerror|iberror|ibpanic"
+);
 /// Lines with one of these words mostly report no error: they inform, or they are of builds, packages and scripts. Rows with
 /// [`RDMA`] do not apply to them.
 pub(super) const INFORMS: &str = "nccl info|ucx  info|ucx  debug|ucx  trace|ucx  req|<info>|<debug>|<trace>|\
@@ -71,4 +78,4 @@ pub(super) const INFORMS: &str = "nccl info|ucx  info|ucx  debug|ucx  trace|ucx 
              error: 0 |err: 0 |failed: 0 |failures: 0 |, 0 fail|: 0 fail|(0 fail|status=0 |status=0,|\
              tests passed|test passed|inline size set|docker pull|git clone|apt-get|\
              warnings.warn|deprecat|futurewarning|userwarning|no module named|unable to access '|\
-             importerror|<not set>|attributeerror|typeerror|syntaxerror|traceback|file \"";
+             importerror|configure: warning|checking for|[-w|loading module|<not set>|attributeerror|typeerror|syntaxerror|traceback|file \"";
