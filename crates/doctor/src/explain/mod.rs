@@ -136,10 +136,12 @@ pub fn explain(errors: Vec<ErrorLine>, input: &CheckInput<'_>) -> Vec<Explanatio
 }
 
 fn parse_line(line: &str) -> Option<ErrorLine> {
-    let mut lower = line.to_lowercase();
+    // The text of ENOMEM is not what the program did.
+    let mut lower = line.to_lowercase().replace("cannot allocate memory", "failed: enomem");
     // Words of tables may end with a space, which the last word of a line has then too.
     lower.push(' ');
     lower.push_str(scan::severity(line));
+    lower.push_str(&scan::calls_in_words(line));
     let found = phrase::read(&lower);
     if let Some(event) = found.event() {
         return Some(ErrorLine::bare(line).of_phrase(event, None));

@@ -53,6 +53,60 @@ fn letter_of_glog(first: &str) -> Option<char> {
 const START_TOKENS: usize = 8;
 const INFORMS: &[&str] = &["INFO", "DEBUG", "TRACE", "NOTICE", "VERBOSE"];
 
+/// Names of functions in words, in lower case: `RegisterMemoryRegion` is `register memory region `. Names of types, which do
+/// not start with a verb, tell which part of a program prints the line, but not what it did.
+pub(super) fn calls_in_words(line: &str) -> String {
+    let mut words = String::new();
+    for name in line.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        let parts = camel_case(name);
+        if parts.len() > 1 && VERBS.contains(&parts[0].to_ascii_lowercase().as_str()) {
+            for part in parts {
+                words.push_str(&part.to_ascii_lowercase());
+                words.push(' ');
+            }
+        }
+    }
+    words
+}
+
+/// `createQp` is `create`, `Qp`; `RDMAConnect` is one part.
+fn camel_case(name: &str) -> Vec<&str> {
+    let bytes = name.as_bytes();
+    let is_start =
+        |at: &usize| bytes[*at].is_ascii_uppercase() && bytes[*at - 1].is_ascii_lowercase();
+    let starts = (1..bytes.len()).filter(is_start);
+    let (mut parts, mut from) = (Vec::new(), 0);
+    for start in starts {
+        parts.push(&name[from..start]);
+        from = start;
+    }
+    parts.push(&name[from..]);
+    parts
+}
+
+/// Names of functions start with these.
+const VERBS: &[&str] = &[
+    "accept",
+    "add",
+    "alloc",
+    "allocate",
+    "bind",
+    "connect",
+    "create",
+    "init",
+    "initialize",
+    "listen",
+    "modify",
+    "open",
+    "poll",
+    "post",
+    "query",
+    "register",
+    "reg",
+    "resolve",
+    "setup",
+];
+
 /// The number after a word, as `=12`, ` 12`, `: 0x51`.
 pub(super) fn number_after(lower: &str, word: &str) -> Option<Number> {
     let rest = after(lower, word)?.trim_start_matches([' ', '=', ':', '(']);
@@ -102,6 +156,19 @@ mod tests {
         ];
         for (line, word) in cases {
             assert_eq!(severity(line), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_of_functions_are_spelled_out() {
+        let cases = [
+            ("RegisterRdmaMemoryRegion failed", "register rdma memory region "),
+            ("ctx->createCompQueue()", "create comp queue "),
+            ("RdmaTransport: cannot", ""),
+            ("create x Ünïcode", ""),
+        ];
+        for (line, words) in cases {
+            assert_eq!(calls_in_words(line), words, "{line}");
         }
     }
 

@@ -252,7 +252,7 @@ pub(super) const TABLE: &[Phrase] = &[
             RDMA,
             "connection refused|connection reset|broken pipe|connection closed|closed by|\
              disconnect|hello|socket|failed to connect|\
-             failed to accept|bind to|bind failed|bind()|bind address|failed to bind|listen",
+             failed to accept|bind to address|cannot bind|could not bind|bind failed|bind()|bind address|failed to bind|listen",
             "fail|refused|reset|broken|closed|error|unable|couldn't|could not|cannot|\
              disconnect",
         ],

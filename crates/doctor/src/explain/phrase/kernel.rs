@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "[sff]|sff_|sfp|qsfp|osfp|transceiver",
+            "[sff]|sff_|sfp|qsfp|osfp|transceiver|xcvrd|xcvr",
             "fail|error|invalid|unsupported|cannot|unable|not ",
         ],
         Subject::Cable,

@@ -8,7 +8,7 @@ use crate::explain::errno::{EFAULT, ENOMEM, EOPNOTSUPP, EPROTONOSUPPORT};
 pub(super) const LIMITS: &[Phrase] = &[
     row(
         &[
-            "shared memory error|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
+            "shared memory error|shared memory init|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
              shared memory segment|\
              shared memory object|shared memory limits|posix_fallocate|shared memory file",
             "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error",
