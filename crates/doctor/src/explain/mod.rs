@@ -163,9 +163,14 @@ fn parse_line(line: &str) -> Option<ErrorLine> {
 }
 
 impl PossibleCause {
-    /// Whether the line or this machine supports it: its fix is worth trying.
+    /// Whether the line or this machine supports it: its fix is worth trying. A cause that results in another error number
+    /// counts only if it was found on this machine.
     pub fn is_likely(&self) -> bool {
-        self.state != State::NotFound || self.evidence <= LineEvidence::Fits
+        match self.evidence {
+            LineEvidence::Proves | LineEvidence::Fits => true,
+            LineEvidence::Open => self.state != State::NotFound,
+            LineEvidence::Unlikely => self.state == State::Found,
+        }
     }
 }
 

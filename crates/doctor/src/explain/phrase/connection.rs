@@ -162,11 +162,17 @@ pub(super) const TABLE: &[Phrase] = &[
         "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
     ),
     row(
+        &["lnet configure|starting up lni|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
+        Subject::NoDevice,
+        "LNet could not be started",
+        "Its network interface does not exist or is down, or its module for RDMA is not loaded.",
+    ),
+    row(
         &[
             "nvme|iser|isert|srp|rpcrdma|xprtrdma|nfs|o2iblnd|kiblnd|lnet|ib0|ipoib|\
              smb_direct|smbdirect|ceph|drbd",
             "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|multicast join",
-            "fail|reject|timed out|timeout|error|lost|unreachable|closed",
+            "fail|reject|rej received|timed out|timeout|error|lost|unreachable|closed",
         ],
         Subject::NoAnswer,
         "the peer of a storage or network service does not answer",
@@ -183,12 +189,6 @@ pub(super) const TABLE: &[Phrase] = &[
         "The connection to the target (over TCP, or over RDMA with iSER) was not accepted, or got lost.",
     ),
     row(
-        &["lnet configure|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
-        Subject::NoDevice,
-        "LNet could not be started",
-        "Its network interface does not exist or is down, or its module for RDMA is not loaded.",
-    ),
-    row(
         &["ptlrpc|lustre:|lustreerror", "network error|timed out|lost|in progress operations|has failed"],
         Subject::NoAnswer,
         "a server of Lustre does not answer",
@@ -202,9 +202,9 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "madrpc|mad_rpc|sa query|path record|path_record|sminfo|smp_query|smp query|saquery|\
+            "madrpc|mad_rpc|sa_get_handle|sa query|path record|path_record|sminfo|smp_query|smp query|saquery|\
              perfquery",
-            "fail|timed out|timeout|error",
+            "fail|timed out|timeout|error|no sm|not found",
         ],
         Subject::NoAnswer,
         "a management query got no answer",

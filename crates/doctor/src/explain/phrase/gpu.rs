@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Phrase] = &[
             PEERMEM,
             "unknown symbol|disagrees|version magic|could not insert|couldn't insert|\
              not found|fail|error|err|not loaded|not currently loaded|unable|required|\
-             missing|invalid|abort|no such|no symbol|neither|not detected|skip",
+             missing|invalid|abort|no such|no symbol|neither|not detected|skip|not supported",
         ],
         Subject::NoGpuDirect,
         "the peer memory module cannot be used",

@@ -191,7 +191,7 @@ pub(super) const REST: &[Phrase] = &[
         "A limit of the NIC is reached, or memory could not be registered.",
     ),
     row(
-        &["nvme nvme", "reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
+        &["nvme nvme", "starting error recovery|reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
         Subject::NoAnswer,
         "the target of NVMe over fabrics does not answer",
         "The connection to the target was lost or not accepted; the kernel tries again.",
@@ -200,7 +200,7 @@ pub(super) const REST: &[Phrase] = &[
         &[
             "mlx5_core|mlx4_core|mlx5_ib|mlx4_ib|mlx4_en|bnxt_re|bnxt_en|irdma|efa 0000|hns_roce|hns3|\
              qedr|qede|ionic 0000|mana 0000|erdma|ice 0000|iw_cxgb4|cxgb4|infiniband mlx|\
-             infiniband efa|infiniband rocep|infiniband bnxt|infiniband ib|infiniband irdma",
+             infiniband efa|hfi1 0000|hfi1_|infiniband rocep|infiniband bnxt|infiniband ib|infiniband irdma",
             ANY_FAILED,
         ],
         Subject::Command,

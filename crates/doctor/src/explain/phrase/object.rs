@@ -2,7 +2,9 @@
 
 use super::{FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::Subject;
-use crate::explain::errno::{EACCES, EINVAL, ENODEV, ENOENT, ENOMEM, EPERM};
+use crate::explain::errno::{
+    EACCES, ECONNRESET, EINVAL, ENODEV, ENOENT, ENOMEM, ENOTCONN, EPERM, ETIMEDOUT,
+};
 
 /// Objects that could not be destroyed.
 pub(super) const DESTROY: &[Phrase] = &[row(
@@ -19,6 +21,13 @@ pub(super) const DESTROY: &[Phrase] = &[row(
 )];
 
 pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["post_send|post send|posting|post_recv|post recv|ibv_post", RDMA],
+        Subject::NoAnswer,
+        "the connection to the peer is gone",
+        "A work request was refused, since the peer closed the connection or no longer answers.",
+    )
+    .only_with(&[ECONNRESET, ENOTCONN, ETIMEDOUT]),
     row(
         &["ibv_post_send|ibv_post_recv|ibv_post_srq_recv|ibv_post"],
         Subject::LocalUse,
@@ -60,7 +69,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "The kernel refuses the file, device or call to this user or container.",
     ),
     row(
-        &["hfi_userinit|assign_context|hfi unit|hfi1", FAILED],
+        &["hfi_userinit|assign_context|hfi unit", FAILED],
         Subject::Creation,
         "an Omni-Path device gave no context",
         "All contexts of the device are in use, or its node may not be opened.",

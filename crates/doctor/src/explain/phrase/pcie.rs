@@ -90,7 +90,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "dmar|dmar-ir|intel-iommu|dmar_fault|amd_iommu|iommu",
-            "fault|invalidation time-out|pte read|pte write|already set|ite|iqe|broken|bug|not mapped|\
+            "fault|invalidation time-out|invalidation queue|pte read|pte write|already set|ite|iqe|broken|bug|not mapped|\
              failed|returns all",
         ],
         Subject::IommuFault,

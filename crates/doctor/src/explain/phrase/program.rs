@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             "port",
             "state is down|state: down|not active|is not in active|port_down|is down|\
-             state is init",
+             state is init|state init|state down|state polling|state disabled",
             RDMA,
         ],
         Subject::PortDown,

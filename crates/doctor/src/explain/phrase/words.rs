@@ -17,7 +17,7 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              atl_ofi|acm_|ibacm|hg_core|hg_init|na_init|ucxx|n4ucxx|remote nic|local_nic|peer_nic|\
              master_client|coro_rpc|transfer_task|ofed|openibd|hv_network_direct|mvapich|cma_ep|\
              cmiabort|charmrun|krdma|gpu direct|socketprogress|socketpoll|ncclsocket|ibsim|openmpi|open mpi|\
-             pd |ah |mr |mrs|mkey|xrc|odp|sgid|dgid|gid index|gid type|gid table|rkey|lkey|wr_id|cq_event|\
+             pd |ah |mr |mr:|mrs|mkey|xrc|odp|sgid|dgid|gid index|gid type|gid table|rkey|lkey|wr_id|cq_event|\
              async_event|wc error|wc status|srd |beegfs|ibvsocket|gpfs|mmfs|daos|margo|hccl|hcomm|\
              rocshmem|mori_|mori:|msccl|byteps|rdma_van|horovod|gasnet|openshmem|oshmem|cufio|cufile|nvidia-fs|\
              nvidia_fs|bdev_nvme|nvmf_|nvme_fabric|c10::|sockethandshake|wirelane|ibping|smpquery|\
@@ -31,7 +31,7 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              nvmet|nvme-of|dapl|libdat|rcvhdrq|knem|smr_|cxil|gdrdma|peer memory|peer_mem|ibext|tl_ucp|\
              prov_errno|prov/|kv_transfer|kv transfer|lmcache|mnnvl|imex|all_reduce_perf|nccl-test|gds_|\
              gds:|ms_async|sockcm|sockaddr|destination is unreachable|iscsi|iscsid|iscsiadm|vma |vma:|xlio|\
-             hfi unit|nic unit|sm lid|mad |mads|umads|rdmacm|netlink_rdma|gpudirect-tcpx|fastrak|libnccl|\
+             hfi unit|nic unit|non-zero status|sm lid|mad |mads|umads|rdmacm|netlink_rdma|gpudirect-tcpx|fastrak|libnccl|\
              librccl|hfi_|hfp_|ndev|nic_|nic-";
 /// Words of failures.
 pub(super) const FAILED: &str =
