@@ -84,7 +84,7 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .unless("nccl info|ucx  info|not available on dev|loading nvidia"),
     row(
-        &["cuda_ipc|cuda ipc|ipc handle|ipc mem handle|cuda failure|cuda api|hip failure|hip error|\
+        &["cuda_ipc|rocm_ipc|cuda ipc|ipc handle|ipc mem handle|cuda failure|cuda api|hip failure|hip error|\
              peer access|init cuda|initialize cuda|nvml_error|initialize nvml|cuda init|\
              cuda runtime|nvml error|nvml:|nvidia-container-cli|nvidia-modeset|nvidia-smi|\
              system not yet initialized|cuda driver error", ANY_FAILED],

@@ -11,7 +11,7 @@ pub(super) const LIMITS: &[Phrase] = &[
             "shared memory error|shared memory init|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
              shared memory segment|\
              shared memory object|shared memory limits|posix_fallocate|shared memory file",
-            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error",
+            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error|stale",
         ],
         Subject::Other,
         "shared memory between processes of this host could not be created",
@@ -96,7 +96,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "UCX could not prepare GPU memory for the NIC: that needs nvidia-peermem or DMA-BUF.",
     ),
     row(
-        &["mpool|memory pool", "chunk", "ucx|uct|ucp"],
+        &["mpool|memory pool", "chunk", "ucx|uct|ucp", FAILED],
         Subject::Registration,
         "memory for messages could not be registered",
         "UCX registers its buffers with the NIC; that failed. The lines before have the reason.",
@@ -138,7 +138,8 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::Registration,
         "memory could not be registered",
         "The kernel refused to pin the memory, or the NIC refused to register it.",
-    ),
+    )
+    .unless("not require|not needed|does not select"),
     row(
         &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem|cache", FAILED],
         Subject::Registration,

@@ -140,7 +140,8 @@ pub(super) const TABLE: &[Phrase] = &[
         "a TCP connection between ranks failed",
         "NCCL's ranks exchange addresses over TCP. Usually the other rank ended first: look for its \
          first error.",
-    ),
+    )
+    .unless("set by environment|connecting to socket"),
     row(
         &[
             "nccl|proxy.cc|rccl",

@@ -6,6 +6,12 @@ use crate::explain::Subject;
 /// Missing files: what the line names comes before what the program was doing.
 pub(super) const LIBRARIES: &[Phrase] = &[
     row(
+        &["/sys/class/infiniband", "couldn't stat|no such|cannot|fail|could not|not found|unable"],
+        Subject::NoDevice,
+        "a device is not visible in /sys/class/infiniband",
+        "It is not passed to this container, is in another network namespace, or was removed.",
+    ),
+    row(
         &["netlink_rdma|non-rdma device|non-rdma dev"],
         Subject::NoDevice,
         "the kernel has no RDMA device here",

@@ -73,7 +73,8 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::Creation,
         "an Omni-Path device gave no context",
         "All contexts of the device are in use, or its node may not be opened.",
-    ),
+    )
+    .unless("<info>|<debug>"),
     row(
         &["fail to open rdma device|failed to open rdma device|failed to open device "],
         Subject::Restricted,

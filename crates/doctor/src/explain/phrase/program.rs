@@ -63,7 +63,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "port number|ib port|port state|phys state|physical state",
+            "port number|ib port|port state|phys state|physical state|physical_state|phys_state",
             "down|not active|polling|disabled|init",
         ],
         Subject::PortDown,
@@ -99,6 +99,16 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::GpuRegistration,
         "GPU memory could not be mapped for storage",
         "The GPU driver refused to map the memory, or the GPU's window (BAR1) is full.",
+    ),
+    row(
+        &[
+            "eal:|net_failsafe|testpmd:",
+            "requested device|attach the device|attach device|probe failed|no probed",
+            "cannot|fail|no probed|unable",
+        ],
+        Subject::NoDevice,
+        "DPDK cannot use a device",
+        "Its driver refused the PCI function, or none of DPDK's drivers fits; the lines before have the reason.",
     ),
     row(
         &["cq transport error|spdk_nvme_probe()|nvme ctrlr scan failed|transport address '"],
@@ -237,7 +247,7 @@ pub(super) const RESULTS: &[Phrase] = &[
     ),
     row(
         &["transfer engine return error|failed to complete run_iter|run_iter|nixl_err_|\
-             kvtransfererror|kv transfer failed|transfer engine"],
+             kvtransfererror|kv transfer failed|transfer engine failed"],
         Subject::Other,
         "a program reports that a transfer failed",
         "The line has no reason of its own: look for the first error before it, at both ends.",

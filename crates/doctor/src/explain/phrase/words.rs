@@ -31,7 +31,7 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              nvmet|nvme-of|dapl|libdat|rcvhdrq|knem|smr_|cxil|gdrdma|peer memory|peer_mem|ibext|tl_ucp|\
              prov_errno|prov/|kv_transfer|kv transfer|lmcache|mnnvl|imex|all_reduce_perf|nccl-test|gds_|\
              gds:|ms_async|sockcm|sockaddr|destination is unreachable|iscsi|iscsid|iscsiadm|vma |vma:|xlio|\
-             hfi unit|nic unit|non-zero status|sm lid|mad |mads|umads|rdmacm|netlink_rdma|gpudirect-tcpx|fastrak|libnccl|\
+             hfi unit|nic unit|worker_pool.|multi_transport|store_py|pybind_client|client_service.cpp|master_service.cpp|sharp_am|sat tree|non-zero status|sm lid|mad |mads|umads|rdmacm|netlink_rdma|gpudirect-tcpx|fastrak|libnccl|\
              librccl|hfi_|hfp_|ndev|nic_|nic-";
 /// Words of failures.
 pub(super) const FAILED: &str =
