@@ -82,11 +82,19 @@ fn number_at(lower: &str, at: usize) -> Option<Errno> {
         })
     };
     let alone = before.ends_with(['(', '[']) && digits[end..].starts_with([')', ']']);
+    // `fi_getinfo: -61`
+    let of_call = before.trim_end().strip_suffix([':', '=']).is_some_and(|before| {
+        let name = before.trim_end().trim_end_matches("()");
+        let name = name.rsplit(char::is_whitespace).next().unwrap_or(name);
+        let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        is_name && CALLS.iter().any(|start| name.starts_with(start))
+    });
     // Calls of verbs return the error number itself.
     let is_result = negative || ["ibv_", "mlx5dv_"].iter().any(|call| lower.contains(call));
     // -1 is the result of any failed call, not EPERM.
     let counts = announced(ERRNO_WORDS)
-        || (number > 1 && ((negative && alone) || (is_result && announced(RESULT_WORDS))));
+        || (number > 1
+            && ((negative && (alone || of_call)) || (is_result && announced(RESULT_WORDS))));
     if counts { of_number(number) } else { None }
 }
 
@@ -105,6 +113,8 @@ const ERRNO_WORDS: &[&str] = &[
     "bad status",
     "with error",
 ];
+/// A negative number after the name of a call that starts with one of these is an errno.
+const CALLS: &[&str] = &["fi_", "ibv_", "mlx5dv_", "rdma_", "ucp_", "uct_"];
 /// A negative number after these is an errno.
 const RESULT_WORDS: &[&str] = &[
     "code", "err", "error", "failed", "failure", "rc", "res", "result", "ret", "retval", "return",
@@ -212,6 +222,8 @@ mod tests {
             ("syndrome (0x9a6171), err(-22)", Some(EINVAL)),
             ("rdma connection establishment failed (-110)", Some(ETIMEDOUT)),
             ("fi_getinfo failed: -61", Some(ENODATA)),
+            ("fi_getinfo: -61", Some(ENODATA)),
+            ("ibv_reg_dmabuf_mr(fd=-5) was called", None),
             ("with errno 14", Some(EFAULT)),
             ("rc: 12, error: cannot allocate memory", Some(ENOMEM)),
             (

@@ -170,13 +170,20 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "nvme|iser|isert|srp|rpcrdma|xprtrdma|nfs|o2iblnd|kiblnd|lnet|ib0|ipoib|\
-             smb_direct|smbdirect|ceph|drbd",
-            "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|multicast join",
-            "fail|reject|rej received|timed out|timeout|error|lost|unreachable|closed",
+             smb_direct|smbdirect|smbd_|ceph|drbd",
+            "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|smbd_|multicast join",
+            "fail|reject|rej received|timed out|timeout|error|lost|unreachable|closed|disconnected",
         ],
         Subject::NoAnswer,
         "the peer of a storage or network service does not answer",
         "The kernel's connection over RDMA to this address was not accepted, or its requests got no answer.",
+    ),
+    row(
+        &["mount.nfs", "protocol error|protocol not supported|no such device"],
+        Subject::NoAnswer,
+        "an NFS server does not answer",
+        "With the option `rdma` the server must listen on port 20049 for RDMA, and xprtrdma must be \
+         loaded on both hosts.",
     ),
     row(
         &[

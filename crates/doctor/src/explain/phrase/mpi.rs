@@ -2,8 +2,17 @@
 
 use super::{FAILED, Phrase, row};
 use crate::explain::Subject;
+use crate::explain::errno::EPERM;
 
 pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["read -1|write -1|process_vm_readv|process_vm_writev|cma_ep|cma support", "expected|fail|errno|error"],
+        Subject::Restricted,
+        "processes of one host may not read each other's memory",
+        "This user or container may not use CMA (process_vm_readv). MPI copies through shared memory \
+         instead, which is slower; `--cap-add SYS_PTRACE` allows it.",
+    )
+    .only_with(&[EPERM]),
     row(
         &["retry count|retry exceeded", "exceeded|infiniband", "mpi|infiniband|openib|qp|ib "],
         Subject::RetryExceeded,

@@ -226,7 +226,8 @@ pub(super) const TABLE: &[Phrase] = &[
         "NCCL reports an earlier error",
         "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
          NCCL_DEBUG=WARN or INFO.",
-    ),
+    )
+    .unless("net/ofi|net/ib"),
     row(
         &["internal assert failed"],
         Subject::Other,

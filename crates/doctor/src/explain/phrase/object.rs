@@ -11,7 +11,8 @@ pub(super) const DESTROY: &[Phrase] = &[row(
     &[
         RDMA,
         "ibv_destroy|ibv_dealloc|ibv_dereg|destroy|dealloc|dereg|deregister|unregister|unregistering|\
-         deregistering|fi_close|ibv_close|munmap|unmap|close device|close ep|close cq",
+         deregistering|fi_close|ibv_close|munmap|unmap|close device|close ep|close cq|to free|not free |\
+         to release|not release ",
         "fail|unable|couldn't|could not|cannot|error",
     ],
     Subject::Other,

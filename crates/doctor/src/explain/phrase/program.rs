@@ -20,6 +20,13 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .unless("nccl"),
     row(
+        &["osm_|opensm|0x01 ->", "err "],
+        Subject::Other,
+        "the subnet manager reports a failure",
+        "OpenSM could not do a step of its work; ports that it does not configure stay in the state INIT.",
+    )
+    .unless("timeout|timed out|no response|completed with error|open port|open_port"),
+    row(
         &["the peer or the path to it is gone"],
         Subject::RetryExceeded,
         "a lane of Wirelane lost its peer",

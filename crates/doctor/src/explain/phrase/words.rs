@@ -31,8 +31,13 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              nvmet|nvme-of|dapl|libdat|rcvhdrq|knem|smr_|cxil|gdrdma|peer memory|peer_mem|ibext|tl_ucp|\
              prov_errno|prov/|kv_transfer|kv transfer|lmcache|mnnvl|imex|all_reduce_perf|nccl-test|gds_|\
              gds:|ms_async|sockcm|sockaddr|destination is unreachable|iscsi|iscsid|iscsiadm|vma |vma:|xlio|\
-             hfi unit|nic unit|worker_pool.|multi_transport|store_py|pybind_client|client_service.cpp|master_service.cpp|sharp_am|sat tree|non-zero status|sm lid|mad |mads|umads|rdmacm|netlink_rdma|gpudirect-tcpx|fastrak|libnccl|\
-             librccl|hfi_|hfp_|ndev|nic_|nic-";
+             hfi unit|nic unit|worker_pool.|multi_transport|store_py|pybind_client|client_service.cpp|\
+             master_service.cpp|sharp_am|sat tree|non-zero status|sm lid|mad |mads|umads|rdmacm|\
+             netlink_rdma|gpudirect-tcpx|fastrak|libnccl|librccl|hfi_|hfp_|ndev|nic_|nic-|ucc  |cl_basic|\
+             cl_hier|tl_cuda|tl_mlx5|tl_nccl|tl_rccl|tl_self|tl_sharp|tl_shm|cma support|\
+             remote process' memory|glusterd|rpc-transport|osm_|0x01 ->|perfmgr|ksmbd|smbd_|rtrs|\
+             rnbd|rds:|rds_|smc_|smc-r|i40iw|iw_cxgb4|ocrdma|pvrdma|mana_ib|ionic_rdma|rdmavt|sriov|sr-iov|\
+             disni|rdmachannel|gpunetio|allocate endpoint|initializing endpoint|component ofi";
 /// Words of failures.
 pub(super) const FAILED: &str =
     "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not ";
@@ -58,7 +63,7 @@ macro_rules! failures {
              incomplete|unknown migration|eof|truncated|not ready|not initialized|not connected|bad |stuck|\
              hang|killed|crash|panic|terminated|dropped|dropping|unknown|never|unresolved|refuse|unstable|\
              no free|no space|no memory|limit reached|out of bound|already in use|not enabled|not allowed|\
-             not valid|not permitted|not complet"
+             not valid|not permitted|not complet|disable device"
     };
 }
 /// Any word of a failure.
