@@ -136,8 +136,11 @@ pub fn explain(errors: Vec<ErrorLine>, input: &CheckInput<'_>) -> Vec<Explanatio
 }
 
 fn parse_line(line: &str) -> Option<ErrorLine> {
-    // The text of ENOMEM is not what the program did.
-    let mut lower = line.to_lowercase().replace("cannot allocate memory", "failed: enomem");
+    // The text of ENOMEM is not what the program did, and ConnectX is a NIC.
+    let mut lower = line
+        .to_lowercase()
+        .replace("cannot allocate memory", "failed: enomem")
+        .replace("connectx", "mlnx");
     // Words of tables may end with a space, which the last word of a line has then too.
     lower.push(' ');
     lower.push_str(scan::severity(line));

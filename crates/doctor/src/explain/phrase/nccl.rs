@@ -187,7 +187,7 @@ pub(super) const TABLE: &[Phrase] = &[
     .only_with(&[ECONNRESET, ECONNREFUSED, EPIPE, ECONNABORTED, EADDRINUSE]),
     row(
         &[
-            "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous",
+            "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous|original timeout was",
             "no route|unreachable|timed out|timeout",
         ],
         Subject::NoAnswer,

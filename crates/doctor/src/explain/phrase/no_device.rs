@@ -242,7 +242,8 @@ pub(super) const ACTIONS: &[Phrase] = &[
     row(
         &[
             RDMA,
-            "library|libraries|symbol|shared object|dlopen|dlsym|.so |.so.|module|modules|modprobe|kernel abi",
+            "library|libraries|symbol|shared object|dlopen|dlsym|.so |.so.|module not|modules|modprobe|\
+             load module|load the module|insert module|loading module|unload|kernel abi",
             ANY_FAILED,
         ],
         Subject::NoLibrary,
