@@ -1,4 +1,4 @@
-//! Lines of Wirelane, perftest, transfer engines and DPDK, whose words mean something else elsewhere.
+//! Lines of Wirelane, perftest, rdma-core's tools, transfer engines, OpenSM and DPDK, whose words mean something else elsewhere.
 
 use super::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, Phrase, RDMA, row};
 use crate::explain::Subject;
@@ -50,6 +50,38 @@ pub(super) const TABLE: &[Phrase] = &[
         "CPUs change their frequency",
         "perftest measures time in CPU cycles, whose length changes: printed latencies are not \
          reliable.",
+    ),
+    row(
+        &["couldn't allocate td|couldn't allocate pad|couldn't allocate dmah|failed to create dmah|failed to create dek|\
+             failed to create wq|failed to create rwq|failed to alloc dm|shadow queue|failed to get ucontext|\
+             failed to map doorbell"],
+        Subject::Creation,
+        "a queue pair or another object could not be created",
+        "The NIC or its driver does not support the object, or a limit is reached.",
+    ),
+    row(
+        &["couldn't read gid|couldn't read lid|couldn't read link layer|couldn't read port attribute|\
+             couldn't read ibdev|unable to open any devices|failed to get default ca|failed to get default port|\
+             couldn't find device name in|failed to query device vendor"],
+        Subject::NoDevice,
+        "the device cannot be queried",
+        "It does not exist, or not for this process.",
+    ),
+    row(
+        &["couldn't init gpu context|couldn't initialize rocm|couldn't initialize neuron|couldn't initialize mlu|\
+             failed to load cuda library"],
+        Subject::Gpu,
+        "the GPU cannot be used",
+        "Its driver is not loaded, or this process may not use the GPU.",
+    ),
+    row(
+        &["failed to get completion events|couldn't request rcq|couldn't request cq|couldn't leave multicast|\
+             couldn't destroy|failed to destroy resources|failed to discover fabric|failed to query sa:|\
+             failed to query local node info|completion vector specified|couldn't set eth mtu|\
+             data direct is not supported|error occurred while running! abort"],
+        Subject::Other,
+        "a program reports a failure",
+        "The line has no reason that is known here: look for the first error before it, at both ends.",
     ),
     row(
         &["completion with error at"],
