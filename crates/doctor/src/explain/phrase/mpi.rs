@@ -21,6 +21,12 @@ pub(super) const TABLE: &[Phrase] = &[
          on the path, or the peer's process ended.",
     ),
     row(
+        &["mpi_thread_multiple|thread_multiple", "not support|doesn't support|unsupported|not available"],
+        Subject::Other,
+        "a library of MPI does not support several threads",
+        "The program requests MPI_THREAD_MULTIPLE, but the library was built without it (UCX: --enable-mt).",
+    ),
+    row(
         &["no-nics|no active ports|no nics|no active hca|no hca|hcas found"],
         Subject::NoDevice,
         "MPI found no usable RDMA device",
