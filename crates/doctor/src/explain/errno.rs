@@ -82,9 +82,19 @@ fn number_at(lower: &str, at: usize) -> Option<Errno> {
         })
     };
     let alone = before.ends_with(['(', '[']) && digits[end..].starts_with([')', ']']);
+    // `fi_getinfo: -61`
+    let of_call = before.trim_end().strip_suffix([':', '=']).is_some_and(|before| {
+        let name = before.trim_end().trim_end_matches("()");
+        let name = name.rsplit(char::is_whitespace).next().unwrap_or(name);
+        let is_name = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+        is_name && CALLS.iter().any(|start| name.starts_with(start))
+    });
+    // Calls of verbs return the error number itself.
+    let is_result = negative || ["ibv_", "mlx5dv_"].iter().any(|call| lower.contains(call));
     // -1 is the result of any failed call, not EPERM.
-    let counts =
-        announced(ERRNO_WORDS) || (negative && number > 1 && (alone || announced(RESULT_WORDS)));
+    let counts = announced(ERRNO_WORDS)
+        || (number > 1
+            && ((negative && (alone || of_call)) || (is_result && announced(RESULT_WORDS))));
     if counts { of_number(number) } else { None }
 }
 
@@ -103,6 +113,8 @@ const ERRNO_WORDS: &[&str] = &[
     "bad status",
     "with error",
 ];
+/// A negative number after the name of a call that starts with one of these is an errno.
+const CALLS: &[&str] = &["fi_", "ibv_", "mlx5dv_", "rdma_", "ucp_", "uct_"];
 /// A negative number after these is an errno.
 const RESULT_WORDS: &[&str] = &[
     "code", "err", "error", "failed", "failure", "rc", "res", "result", "ret", "retval", "return",
@@ -152,6 +164,7 @@ const TABLE: &[Errno] = &[
     row(4, "EINTR", "interrupted system call"),
     row(EIO, "EIO", "input/output error"),
     row(ENXIO, "ENXIO", "no such device or address"),
+    row(8, "ENOEXEC", "exec format error"),
     row(9, "EBADF", "bad file descriptor"),
     row(EAGAIN, "EAGAIN", "resource temporarily unavailable"),
     row(ENOMEM, "ENOMEM", "cannot allocate memory"),
@@ -170,7 +183,9 @@ const TABLE: &[Errno] = &[
     row(ENODATA, "ENODATA", "no data available"),
     row(62, "ETIME", "timer expired"),
     row(EPROTO, "EPROTO", "protocol error"),
+    row(75, "EOVERFLOW", "value too large for defined data type"),
     row(90, "EMSGSIZE", "message too long"),
+    row(92, "ENOPROTOOPT", "protocol not available"),
     row(EPROTONOSUPPORT, "EPROTONOSUPPORT", "protocol not supported"),
     row(EOPNOTSUPP, "EOPNOTSUPP", "operation not supported"),
     row(EAFNOSUPPORT, "EAFNOSUPPORT", "address family not supported by protocol"),
@@ -189,6 +204,7 @@ const TABLE: &[Errno] = &[
     row(114, "EALREADY", "operation already in progress"),
     row(EREMOTEIO, "EREMOTEIO", "remote i/o error"),
     row(125, "ECANCELED", "operation canceled"),
+    row(115, "EINPROGRESS", "operation now in progress"),
     row(126, "ENOKEY", "required key not available"),
 ];
 
@@ -206,6 +222,8 @@ mod tests {
             ("syndrome (0x9a6171), err(-22)", Some(EINVAL)),
             ("rdma connection establishment failed (-110)", Some(ETIMEDOUT)),
             ("fi_getinfo failed: -61", Some(ENODATA)),
+            ("fi_getinfo: -61", Some(ENODATA)),
+            ("ibv_reg_dmabuf_mr(fd=-5) was called", None),
             ("with errno 14", Some(EFAULT)),
             ("rc: 12, error: cannot allocate memory", Some(ENOMEM)),
             (
@@ -213,6 +231,8 @@ mod tests {
                 Some(EHOSTUNREACH),
             ),
             ("open: enodev", Some(ENODEV)),
+            ("call to ibv_modify_qp failed with 110", Some(ETIMEDOUT)),
+            ("ibv_create_qp returned 22", Some(EINVAL)),
             ("no such device or address", Some(ENXIO)),
             // A failed call's -1, ports, sizes and codes of other programs are not error numbers.
             ("ibv_query_gid returned -1", None),

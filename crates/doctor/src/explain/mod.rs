@@ -136,10 +136,15 @@ pub fn explain(errors: Vec<ErrorLine>, input: &CheckInput<'_>) -> Vec<Explanatio
 }
 
 fn parse_line(line: &str) -> Option<ErrorLine> {
-    let mut lower = line.to_lowercase();
+    // The text of ENOMEM is not what the program did, and ConnectX is a NIC.
+    let mut lower = line
+        .to_lowercase()
+        .replace("cannot allocate memory", "failed: enomem")
+        .replace("connectx", "mlnx");
     // Words of tables may end with a space, which the last word of a line has then too.
     lower.push(' ');
     lower.push_str(scan::severity(line));
+    lower.push_str(&scan::calls_in_words(line));
     let found = phrase::read(&lower);
     if let Some(event) = found.event() {
         return Some(ErrorLine::bare(line).of_phrase(event, None));
@@ -161,9 +166,14 @@ fn parse_line(line: &str) -> Option<ErrorLine> {
 }
 
 impl PossibleCause {
-    /// Whether the line or this machine supports it: its fix is worth trying.
+    /// Whether the line or this machine supports it: its fix is worth trying. A cause that results in another error number
+    /// counts only if it was found on this machine.
     pub fn is_likely(&self) -> bool {
-        self.state != State::NotFound || self.evidence <= LineEvidence::Fits
+        match self.evidence {
+            LineEvidence::Proves | LineEvidence::Fits => true,
+            LineEvidence::Open => self.state != State::NotFound,
+            LineEvidence::Unlikely => self.state == State::Found,
+        }
     }
 }
 

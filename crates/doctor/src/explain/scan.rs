@@ -24,22 +24,88 @@ pub(super) fn is_edge(before: Option<char>, word: &str) -> bool {
         || before.is_none_or(|letter| !letter.is_alphanumeric())
 }
 
-/// The severity of a line of glog or klog as a word: `E0131 12:00:00` and `I20260131 12:00:00` name it with a letter.
+/// The severity of a line as a word: `[info] ` if it only informs. glog and klog name it with a letter (`E0131 12:00:00`,
+/// `I20260131 12:00:00`), others with a word near its start (`2026-01-31 12:00:00 - INFO - …`).
 pub(super) fn severity(line: &str) -> &'static str {
-    let (Some(letter), Some((day, _))) = (line.chars().next(), line.split_once(' ')) else {
-        return "";
+    let is_word = |token: &str, words: &[&str]| {
+        words.contains(&token.trim_matches(|letter: char| !letter.is_ascii_alphabetic()))
     };
-    let is_day =
-        |day: &str| matches!(day.len(), 4 | 8) && day.bytes().all(|digit| digit.is_ascii_digit());
-    if !day.strip_prefix(letter).is_some_and(is_day) {
-        return "";
-    }
-    match letter {
-        'I' => "[info] ",
-        'E' | 'F' => "error ",
-        _ => "",
+    let start = || line.split([' ', '\t']).filter(|token| !token.is_empty()).take(START_TOKENS);
+    match line.split_once(' ').and_then(|(first, _)| letter_of_glog(first)) {
+        Some('I') => "[info] ",
+        Some('E' | 'F') => "error ",
+        Some(_) => "",
+        None if start().any(|token| is_word(token, &["ERROR", "WARN", "WARNING", "FATAL"])) => "",
+        None if start().any(|token| is_word(token, INFORMS)) => "[info] ",
+        None => "",
     }
 }
+
+/// The letter in front of a day of glog.
+fn letter_of_glog(first: &str) -> Option<char> {
+    let letter = first.chars().next()?;
+    let day = first.strip_prefix(letter)?;
+    let is_day = matches!(day.len(), 4 | 8) && day.bytes().all(|digit| digit.is_ascii_digit());
+    (is_day && letter.is_ascii_uppercase()).then_some(letter)
+}
+
+/// A severity is one of so many first words of a line.
+const START_TOKENS: usize = 8;
+const INFORMS: &[&str] = &["INFO", "DEBUG", "TRACE", "NOTICE", "VERBOSE"];
+
+/// Names of functions in words, in lower case: `RegisterMemoryRegion` is `register memory region `. Names of types, which do
+/// not start with a verb, tell which part of a program prints the line, but not what it did.
+pub(super) fn calls_in_words(line: &str) -> String {
+    let mut words = String::new();
+    for name in line.split(|letter: char| !letter.is_ascii_alphanumeric()) {
+        let parts = camel_case(name);
+        if parts.len() > 1 && VERBS.contains(&parts[0].to_ascii_lowercase().as_str()) {
+            for part in parts {
+                words.push_str(&part.to_ascii_lowercase());
+                words.push(' ');
+            }
+        }
+    }
+    words
+}
+
+/// `createQp` is `create`, `Qp`; `RDMAConnect` is one part.
+fn camel_case(name: &str) -> Vec<&str> {
+    let bytes = name.as_bytes();
+    let is_start =
+        |at: &usize| bytes[*at].is_ascii_uppercase() && bytes[*at - 1].is_ascii_lowercase();
+    let starts = (1..bytes.len()).filter(is_start);
+    let (mut parts, mut from) = (Vec::new(), 0);
+    for start in starts {
+        parts.push(&name[from..start]);
+        from = start;
+    }
+    parts.push(&name[from..]);
+    parts
+}
+
+/// Names of functions start with these.
+const VERBS: &[&str] = &[
+    "accept",
+    "add",
+    "alloc",
+    "allocate",
+    "bind",
+    "connect",
+    "create",
+    "init",
+    "initialize",
+    "listen",
+    "modify",
+    "open",
+    "poll",
+    "post",
+    "query",
+    "register",
+    "reg",
+    "resolve",
+    "setup",
+];
 
 /// The number after a word, as `=12`, ` 12`, `: 0x51`.
 pub(super) fn number_after(lower: &str, word: &str) -> Option<Number> {
@@ -75,6 +141,35 @@ mod tests {
         assert!(!has_word_start("aer: uncorrected error", "corrected"));
         assert!(has_word("fi_addr_efa://", "efa") && !has_word("by default", "efa"));
         assert!(!has_word("symlink downloaded", "link down"));
+    }
+
+    #[test]
+    fn a_word_or_a_letter_names_the_severity() {
+        let cases = [
+            ("E0131 12:00:00.1 7 x.cpp:9] text", "error "),
+            ("I20260131 12:00:00.1 7 x.cpp:9] text", "[info] "),
+            ("2026-01-31 12:00:00,1 - core - INFO - text", "[info] "),
+            ("INFO: text", "[info] "),
+            ("[INFO] 12:00:00 ERROR text", ""),
+            ("failed to get port info", ""),
+            ("", ""),
+        ];
+        for (line, word) in cases {
+            assert_eq!(severity(line), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn names_of_functions_are_spelled_out() {
+        let cases = [
+            ("RegisterRdmaMemoryRegion failed", "register rdma memory region "),
+            ("ctx->createCompQueue()", "create comp queue "),
+            ("RdmaTransport: cannot", ""),
+            ("create x Ünïcode", ""),
+        ];
+        for (line, words) in cases {
+            assert_eq!(calls_in_words(line), words, "{line}");
+        }
     }
 
     #[test]

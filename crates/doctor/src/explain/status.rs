@@ -184,7 +184,15 @@ const TABLE: &[Status] = &[
         "IBV_WC_RNR_RETRY_EXC_ERR",
         Some(0x16),
         Subject::NotReady,
-        &["rnr retry", "receiver not ready", "receive-no-ready", "rnr nak"],
+        &[
+            "rnr retry exc",
+            "rnr retry count",
+            "rnr retry err",
+            "rnr retries",
+            "receiver not ready",
+            "receive-no-ready",
+            "rnr nak",
+        ],
         "The peer had no receive posted, until the retries were exhausted.",
     ),
     row(
@@ -257,7 +265,7 @@ const TABLE: &[Status] = &[
         "IBV_WC_GENERAL_ERR",
         None,
         Subject::Other,
-        &["ibv_wc_general"],
+        &["ibv_wc_general", ": general error"],
         "Another error; only the vendor's syndrome has details.",
     ),
     row(

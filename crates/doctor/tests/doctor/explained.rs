@@ -149,6 +149,7 @@ fn the_error_number_selects_the_cause() {
     let memlock = causes(&creation("Invalid argument"));
     let memlock = memlock.iter().find(|cause| cause.check == Some("memlock")).expect("a cause");
     assert_eq!(memlock.evidence, LineEvidence::Unlikely);
+    assert!(!memlock.is_likely(), "its fix is not shown");
 }
 
 #[test]

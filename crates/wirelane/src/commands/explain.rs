@@ -138,6 +138,9 @@ fn cause(
     }
     let label = if labels.is_empty() { String::new() } else { format!("  {}", labels.join(", ")) };
     let mut text = line(&format!("  {number}. "), &format!("{}{label}", possible.cause));
+    if possible.evidence == LineEvidence::Unlikely && !possible.is_likely() {
+        return text;
+    }
     // Only the worst finding; `doctor` has the others.
     if let Some(finding) = possible.findings.first() {
         text.push_str(&paragraph(

@@ -162,21 +162,38 @@ pub(super) const TABLE: &[Phrase] = &[
         "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
     ),
     row(
+        &["lnet configure|starting up lni|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
+        Subject::NoDevice,
+        "LNet could not be started",
+        "Its network interface does not exist or is down, or its module for RDMA is not loaded.",
+    ),
+    row(
         &[
             "nvme|iser|isert|srp|rpcrdma|xprtrdma|nfs|o2iblnd|kiblnd|lnet|ib0|ipoib|\
-             smb_direct|smbdirect|ceph|drbd",
-            "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|multicast join",
-            "fail|reject|timed out|timeout|error|lost|unreachable|closed",
+             smb_direct|smbdirect|smbd_|ceph|drbd",
+            "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|smbd_|multicast join",
+            "fail|reject|rej received|timed out|timeout|error|lost|unreachable|closed|disconnected",
         ],
         Subject::NoAnswer,
         "the peer of a storage or network service does not answer",
         "The kernel's connection over RDMA to this address was not accepted, or its requests got no answer.",
     ),
     row(
-        &["lnet configure|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
-        Subject::NoDevice,
-        "LNet could not be started",
-        "Its network interface does not exist or is down, or its module for RDMA is not loaded.",
+        &["mount.nfs", "protocol error|protocol not supported|no such device"],
+        Subject::NoAnswer,
+        "an NFS server does not answer",
+        "With the option `rdma` the server must listen on port 20049 for RDMA, and xprtrdma must be \
+         loaded on both hosts.",
+    ),
+    row(
+        &[
+            "iscsi|iscsid|iscsiadm|iscsistart|iser|isert",
+            "connection|connect|conn |portal|login|session|not connected|endpoint",
+            "fail|error|timed out|timeout|refused|reset|lost|cannot|can't|could not|not connected|reject",
+        ],
+        Subject::NoAnswer,
+        "an iSCSI target does not answer",
+        "The connection to the target (over TCP, or over RDMA with iSER) was not accepted, or got lost.",
     ),
     row(
         &["ptlrpc|lustre:|lustreerror", "network error|timed out|lost|in progress operations|has failed"],
@@ -192,9 +209,9 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "madrpc|mad_rpc|sa query|path record|path_record|sminfo|smp_query|smp query|saquery|\
+            "madrpc|mad_rpc|sa_get_handle|sa query|path record|path_record|sminfo|smp_query|smp query|saquery|\
              perfquery",
-            "fail|timed out|timeout|error",
+            "fail|timed out|timeout|error|no sm|not found",
         ],
         Subject::NoAnswer,
         "a management query got no answer",
@@ -241,8 +258,8 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             RDMA,
             "connection refused|connection reset|broken pipe|connection closed|closed by|\
-             disconnect|hello|failed to read|fail to read|socket|failed to connect|\
-             failed to accept|bind to|bind failed|bind()|bind address|failed to bind|listen",
+             disconnect|hello|socket|failed to connect|\
+             failed to accept|bind to address|cannot bind|could not bind|bind failed|bind()|bind address|failed to bind|listen",
             "fail|refused|reset|broken|closed|error|unable|couldn't|could not|cannot|\
              disconnect",
         ],
@@ -290,12 +307,13 @@ pub(super) const ACTIONS: &[Phrase] = &[
         "the two ends could not exchange data over TCP",
         "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
          runs another version or with other options.",
-    ),
+    )
+    .unless("remote key|rkey|rndv"),
     row(
         &[
             RDMA,
             "connect|connection|connecting|reconnect|peer|peers|route|resolve|resolution|multicast|\
-             path record|reach|remote host|remote node|remote side|cm_id|cm id|service id",
+             path record|reach |reachable|remote host|remote node|remote side|cm_id|cm id|service id",
             ANY_FAILED,
         ],
         Subject::NoAnswer,

@@ -31,7 +31,7 @@ pub(super) const TABLE: &[Phrase] = &[
             PEERMEM,
             "unknown symbol|disagrees|version magic|could not insert|couldn't insert|\
              not found|fail|error|err|not loaded|not currently loaded|unable|required|\
-             missing|invalid|abort|no such|no symbol|neither|not detected|skip",
+             missing|invalid|abort|no such|no symbol|neither|not detected|skip|not supported",
         ],
         Subject::NoGpuDirect,
         "the peer memory module cannot be used",
@@ -84,7 +84,7 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .unless("nccl info|ucx  info|not available on dev|loading nvidia"),
     row(
-        &["cuda_ipc|cuda ipc|ipc handle|ipc mem handle|cuda failure|cuda api|hip failure|hip error|\
+        &["cuda_ipc|rocm_ipc|cuda ipc|ipc handle|ipc mem handle|cuda failure|cuda api|hip failure|hip error|\
              peer access|init cuda|initialize cuda|nvml_error|initialize nvml|cuda init|\
              cuda runtime|nvml error|nvml:|nvidia-container-cli|nvidia-modeset|nvidia-smi|\
              system not yet initialized|cuda driver error", ANY_FAILED],
@@ -92,7 +92,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",
     )
-    .unless("nccl info"),
+    .unless("nccl info|not available, please use"),
     row(
         &[
             "nvidia-smi|nvml|gpu",
@@ -103,6 +103,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "a GPU cannot be used",
         "The GPU is lost, or the driver's library and module have different versions.",
     ),
+    row(
+        &[
+            "peer-to-peer|peer to peer|p2p",
+            "pci|bar|bars|gpu|gpus|iommu|acs",
+            "not supported|disabled|fail|unable|cannot|not available",
+        ],
+        Subject::NoGpuDirect,
+        "devices cannot access each other's memory over PCIe",
+        "The PCIe switches, the IOMMU (a virtual machine) or the driver does not allow it; data goes through \
+         host memory.",
+    )
+    .unless("nccl|ucx  info|ucx  debug"),
     row(
         &["amdgpu", "gpu reset|ring|timeout|fail|ras|hang"],
         Subject::Gpu,
@@ -133,7 +145,7 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .unless("(host)"),
     row(
-        &["cuda", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric", FAILED],
+        &["cuda|cuda context", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric|cuda context|cuda device", FAILED],
         Subject::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",

@@ -29,6 +29,8 @@ struct Word {
 struct Use {
     row: usize,
     group: u8,
+    /// Whether the group only tells that the line is about RDMA.
+    is_context: bool,
 }
 
 /// A phrase, with its words as numbers.
@@ -63,9 +65,10 @@ impl Index {
         let mut rows = Vec::new();
         for (phrase, is_event) in events.chain(phrases) {
             for (group, alternatives) in (0..).zip(phrase.words) {
+                let is_context = *alternatives == RDMA;
                 for text in alternatives.split('|') {
                     let word = number(text, &mut words);
-                    words[word].uses.push(Use { row: rows.len(), group });
+                    words[word].uses.push(Use { row: rows.len(), group, is_context });
                 }
             }
             // A row about RDMA in general does not apply to lines that only inform.
@@ -94,6 +97,7 @@ impl Index {
         let mut groups = vec![0u32; self.rows.len()];
         let mut present = vec![false; self.words];
         let mut touched = Vec::new();
+        let files = SourceFile::all(lower);
         let bytes = lower.as_bytes();
         for (at, pair) in bytes.windows(2).enumerate() {
             let Some(start) = start(pair[0], pair[1]) else { continue };
@@ -108,8 +112,9 @@ impl Index {
                 {
                     continue;
                 }
-                present[word.number] = true;
-                for used in &word.uses {
+                let is_hidden = files.iter().any(|file| file.hides(at, word.text));
+                present[word.number] = !is_hidden;
+                for used in word.uses.iter().filter(|used| used.is_context || !is_hidden) {
                     if groups[used.row] == 0 {
                         touched.push(used.row);
                     }
@@ -134,6 +139,47 @@ impl Index {
     }
 }
 
+/// A source file that a line names: `/src/modules/transport/ib.cpp:7` tells which program printed it, but not what failed.
+#[derive(Debug)]
+struct SourceFile {
+    start: usize,
+    /// Where the file's own name starts.
+    name: usize,
+    end: usize,
+}
+
+impl SourceFile {
+    fn all(lower: &str) -> Vec<SourceFile> {
+        let is_part = |letter: char| letter.is_ascii_alphanumeric() || "/._-+".contains(letter);
+        let mut at = 0;
+        let mut files = Vec::new();
+        for token in lower.split(|letter| !is_part(letter)) {
+            let start = at;
+            // Separators are one character each, which may be longer than a byte.
+            at += token.len();
+            at += lower[at..].chars().next().map_or(0, char::len_utf8);
+            let path = token.trim_end_matches('.');
+            if path.rsplit_once('.').is_some_and(|(_, kind)| SOURCE_FILES.contains(&kind)) {
+                let name = start + path.rfind('/').map_or(0, |slash| slash + 1);
+                files.push(SourceFile { start, name, end: start + path.len() });
+            }
+        }
+        files
+    }
+
+    /// Whether a word only is a part of the path. Of the file's own name, `ib_mlx5_log` or `socket.cc` counts, and
+    /// `transport` does not.
+    fn hides(&self, at: usize, word: &str) -> bool {
+        let is_plain = word.bytes().all(|letter| letter.is_ascii_alphabetic());
+        let limit = if is_plain { self.end } else { self.name };
+        self.start <= at && at + word.len() <= limit
+    }
+}
+
+/// The ends of names of source files.
+const SOURCE_FILES: &[&str] =
+    &["c", "cc", "cpp", "cu", "cuh", "cxx", "go", "h", "hh", "hpp", "inl", "py", "rs"];
+
 fn start(first: u8, second: u8) -> Option<usize> {
     (first < 128 && second < 128).then(|| usize::from(first) * 128 + usize::from(second))
 }
@@ -141,6 +187,21 @@ fn start(first: u8, second: u8) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn paths_of_source_files_are_not_part_of_the_message() {
+        let hidden = |line: &str, word: &str| {
+            let at = line.find(word).expect("a word of the line");
+            SourceFile::all(line).iter().any(|file| file.hides(at, word))
+        };
+        let line = "é /src/modules/transport/ib_log.cpp:7: socket.cc connect failed in /dev/infiniband/uverbs0";
+        for word in ["modules", "transport", "log"] {
+            assert!(hidden(line, word), "{word}");
+        }
+        for word in ["ib_log", "socket.cc", "connect", "infiniband", "transport/ib_log"] {
+            assert!(!hidden(line, word), "{word}");
+        }
+    }
 
     #[test]
     fn every_word_can_be_found() {

@@ -54,12 +54,20 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "[sff]|sff_|sfp|qsfp|osfp|transceiver",
+            "[sff]|sff_|sfp|qsfp|osfp|transceiver|xcvrd|xcvr",
             "fail|error|invalid|unsupported|cannot|unable|not ",
         ],
         Subject::Cable,
         "a cable or transceiver has an error",
         "The module is badly seated, defective, or of a kind that the NIC or switch does not support.",
+    ),
+    row(
+        &["[linkdownedcounter|[symbolerrorcounter|[linkerrorrecoverycounter|[portrcverrors|\
+             [portlocalphysicalerrors|[portrcvremotephysicalerrors|[excessivebufferoverrun|\
+             [localintegrityerrors"],
+        Subject::Cable,
+        "a port counts errors of its link",
+        "A cable, a transceiver or its contact is bad if the numbers grow; old numbers may be of a reboot.",
     ),
     row(
         &["eeprom", "module|cable|mlx|sfp", "fail|error|cannot|unable"],
@@ -183,7 +191,7 @@ pub(super) const REST: &[Phrase] = &[
         "A limit of the NIC is reached, or memory could not be registered.",
     ),
     row(
-        &["nvme nvme", "reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
+        &["nvme nvme", "starting error recovery|reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
         Subject::NoAnswer,
         "the target of NVMe over fabrics does not answer",
         "The connection to the target was lost or not accepted; the kernel tries again.",
@@ -192,14 +200,14 @@ pub(super) const REST: &[Phrase] = &[
         &[
             "mlx5_core|mlx4_core|mlx5_ib|mlx4_ib|mlx4_en|bnxt_re|bnxt_en|irdma|efa 0000|hns_roce|hns3|\
              qedr|qede|ionic 0000|mana 0000|erdma|ice 0000|iw_cxgb4|cxgb4|infiniband mlx|\
-             infiniband efa|infiniband rocep|infiniband bnxt|infiniband ib|infiniband irdma",
+             infiniband efa|hfi1 0000|hfi1_|infiniband rocep|infiniband bnxt|infiniband ib|infiniband irdma",
             ANY_FAILED,
         ],
         Subject::Command,
         "the driver reports that an operation on the NIC failed",
         "The NIC or its firmware refused a request of the driver; the lines around it have the reason.",
     )
-    .unless("ucx|nccl|libibverbs|spdk|perftest|nvshmem|libfabric"),
+    .unless("ucx|nccl|libibverbs|spdk|perftest|nvshmem|libfabric|worker|local_nic|peer_nic|nic_path"),
 ];
 
 pub(super) const LINK_DOWN: Phrase = row(
@@ -212,7 +220,7 @@ pub(super) const LINK_DOWN: Phrase = row(
 /// Whether the line reports `link down` and names a driver or net device.
 pub(super) fn is_link_down(lower: &str) -> bool {
     let is_part = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
-    let is_down = ["link down", "link is down"].iter().any(|words| has_word(lower, words));
+    let is_down = DOWN.iter().any(|words| has_word(lower, words));
     is_down && lower.split(|letter| !is_part(letter)).any(is_nic)
 }
 
@@ -222,6 +230,17 @@ fn is_nic(word: &str) -> bool {
     DRIVERS.iter().any(|driver| word.starts_with(driver))
         || NETDEVS.iter().any(|kind| word.strip_prefix(kind).is_some_and(is_numbered))
 }
+
+/// What the kernel and its bonding driver call a link that is down.
+const DOWN: &[&str] = &[
+    "link down",
+    "link is down",
+    "link is not ready",
+    "link status down",
+    "link status definitely down",
+    "lost carrier",
+    "carrier lost",
+];
 
 /// Prefixes of the names of network drivers.
 const DRIVERS: &[&str] = &[

@@ -51,6 +51,13 @@ pub(super) const TABLE: &[Phrase] = &[
          container.",
     ),
     row(
+        &["nic unit", "can't open|cannot open|fail|unable"],
+        Subject::NoDevice,
+        "libfabric's PSM3 provider cannot use the device",
+        "It chose a device that it cannot open: mostly another provider should be used (FI_PROVIDER, \
+         `--mca mtl ^ofi`).",
+    ),
+    row(
         &["psm2|psm3|hfi|opa ", "no hfi units|no units|no hfi|not available|no opa|no psm2|no psm3"],
         Subject::NoDevice,
         "no Omni-Path device can be used",

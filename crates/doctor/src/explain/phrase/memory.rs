@@ -8,10 +8,10 @@ use crate::explain::errno::{EFAULT, ENOMEM, EOPNOTSUPP, EPROTONOSUPPORT};
 pub(super) const LIMITS: &[Phrase] = &[
     row(
         &[
-            "shared memory error|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
+            "shared memory error|shared memory init|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
              shared memory segment|\
              shared memory object|shared memory limits|posix_fallocate|shared memory file",
-            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error",
+            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error|stale",
         ],
         Subject::Other,
         "shared memory between processes of this host could not be created",
@@ -36,7 +36,10 @@ pub(super) const LIMITS: &[Phrase] = &[
         "The program pins memory for the NIC, and its user may lock no more (`ulimit -l`).",
     ),
     row(
-        &["cannot lock memory|mlock", FAILED],
+        &[
+            "cannot lock memory|mlock|lock page|lock pages|lock memory|locking pages|pin pages|pin page",
+            FAILED,
+        ],
         Subject::Registration,
         "memory could not be locked",
         "The limit on locked memory is too low.",
@@ -56,7 +59,7 @@ const REGISTER: &str = "reg_mr|ibv_reg_mr|ibv_exp_reg_mr|reg mr|mr_reg|fi_mr_reg
              create mkey|registering memory|mem_reg|reg_mem|create mr|creating mr|\
              register gpu|register device memory|registering mr|registration of mr|buffer mr|alloc mr|\
              register the memory|register buffer|memory region not|register_extent|mem_map|\
-             register user memory|register host memory|register the mr|pin memory|pin user pages|\
+             umem_reg|umem reg|register user memory|register host memory|register the mr|pin memory|pin user pages|\
              memory region register|register memory region";
 /// Words that need another one about RDMA.
 const REGISTER_LOOSE: &str = "register|registering|registration|memory region|batch_register|register_local|\
@@ -91,6 +94,12 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::GpuRegistration,
         "GPU memory could not be registered",
         "UCX could not prepare GPU memory for the NIC: that needs nvidia-peermem or DMA-BUF.",
+    ),
+    row(
+        &["mpool|memory pool", "chunk", "ucx|uct|ucp", FAILED],
+        Subject::Registration,
+        "memory for messages could not be registered",
+        "UCX registers its buffers with the NIC; that failed. The lines before have the reason.",
     ),
     row(
         &[REGISTER, FAILED],
@@ -129,7 +138,8 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::Registration,
         "memory could not be registered",
         "The kernel refused to pin the memory, or the NIC refused to register it.",
-    ),
+    )
+    .unless("not require|not needed|does not select"),
     row(
         &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem|cache", FAILED],
         Subject::Registration,

@@ -30,7 +30,7 @@ use std::ops::Deref;
 use super::Subject;
 use super::errno::{self, Errno};
 use index::{INDEX, Matches};
-use words::{ANY_FAILED, FAILED, FAILED_CALL, INFORMS, RDMA};
+use words::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, FAILED_CALL, INFORMS, RDMA};
 
 /// Words that appear together in a line, and what they mean.
 #[derive(Debug)]
@@ -98,6 +98,7 @@ const TABLES: &[&[Phrase]] = &[
     libfabric::TABLE,
     mpi::TABLE,
     kernel::TABLE,
+    object::DESTROY,
     pcie::TABLE,
     memory::TABLE,
     connection::QUEUE_PAIRS,

@@ -2,14 +2,29 @@
 
 use super::{FAILED, Phrase, row};
 use crate::explain::Subject;
+use crate::explain::errno::EPERM;
 
 pub(super) const TABLE: &[Phrase] = &[
+    row(
+        &["read -1|write -1|process_vm_readv|process_vm_writev|cma_ep|cma support", "expected|fail|errno|error"],
+        Subject::Restricted,
+        "processes of one host may not read each other's memory",
+        "This user or container may not use CMA (process_vm_readv). MPI copies through shared memory \
+         instead, which is slower; `--cap-add SYS_PTRACE` allows it.",
+    )
+    .only_with(&[EPERM]),
     row(
         &["retry count|retry exceeded", "exceeded|infiniband", "mpi|infiniband|openib|qp|ib "],
         Subject::RetryExceeded,
         "a peer did not answer (retries exceeded)",
         "The peer did not acknowledge packets after all retries: packets or acknowledgements are lost \
          on the path, or the peer's process ended.",
+    ),
+    row(
+        &["mpi_thread_multiple|thread_multiple", "not support|doesn't support|unsupported|not available"],
+        Subject::Other,
+        "a library of MPI does not support several threads",
+        "The program requests MPI_THREAD_MULTIPLE, but the library was built without it (UCX: --enable-mt).",
     ),
     row(
         &["no-nics|no active ports|no nics|no active hca|no hca|hcas found"],
@@ -42,6 +57,15 @@ pub(super) const TABLE: &[Phrase] = &[
         "Open MPI does not have a component that was requested",
         "It was built without it, or a library that the component needs is missing; `ompi_info` \
          lists the components.",
+    ),
+    row(
+        &[
+            "pmix error|opal error|orte_error",
+            "unreachable|timed out|timeout|temporarily unavailable",
+        ],
+        Subject::NoAnswer,
+        "a process of MPI does not answer its launcher",
+        "The launcher's daemon on this or another host ended, is overloaded, or is not reached over TCP.",
     ),
     row(
         &["ofi libfabric library call|ofi call fail"],

@@ -82,6 +82,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "The GPU or its driver refused a call; this is not about the network. The line has CUDA's reason.",
     ),
     row(
+        &[
+            "nccl|rccl",
+            "duplicate gpu|multiple ranks using the same|mnnvl|imex|peer access|peer with device|nvlink|\
+             cuda malloc|cuda host alloc|cuda device|cuda driver|cuda toolkit|gpu rank|cuda graph",
+            "fail|error|duplicate|unable|could not|not |minimum|mismatch",
+        ],
+        Subject::Gpu,
+        "NCCL cannot use a GPU as configured",
+        "This is about GPUs and the links between them, not about the network; the line has the reason.",
+    )
+    .unless("nccl info|net/ib|net/ofi"),
+    row(
         &["unhandled cuda error|ncclunhandledcudaerror|unhandledcudaerror"],
         Subject::Gpu,
         "a call to CUDA failed",
@@ -95,7 +107,7 @@ pub(super) const TABLE: &[Phrase] = &[
          this host, or there is none with an address.",
     ),
     row(
-        &["nccl|rccl", "socket interface|bootstrap", FAILED],
+        &["nccl|rccl", "socket interface|bootstrap|bootstrap.cc", FAILED],
         Subject::OutOfBand,
         "NCCL's start-up connection failed",
         "Before RDMA all ranks exchange addresses over TCP. The line has the reason; \
@@ -128,7 +140,8 @@ pub(super) const TABLE: &[Phrase] = &[
         "a TCP connection between ranks failed",
         "NCCL's ranks exchange addresses over TCP. Usually the other rank ended first: look for its \
          first error.",
-    ),
+    )
+    .unless("set by environment|connecting to socket"),
     row(
         &[
             "nccl|proxy.cc|rccl",
@@ -140,6 +153,22 @@ pub(super) const TABLE: &[Phrase] = &[
         "NCCL's proxy thread failed an operation",
         "The proxy thread opens connections for the ranks; it failed, or lost its TCP connection to \
          another rank. The WARN lines before have the reason.",
+    ),
+    row(
+        &[
+            "nccl warn|rccl warn",
+            "xml|topo|topology|graph|algorithm|ring |rings|tree |config|communicator|comm |ncclcomm|group|\
+             collective|symmetric|window|reduction|redop|rank |signal|could not find net|no path computed|\
+             ncclredop|datatype|uniqueid|argument|environment variable|numa|cpu",
+        ],
+        Subject::Other,
+        "NCCL reports a failure of its own",
+        "Ranks, settings or the detected topology do not fit together; this is not about the network. Look \
+         at the WARN lines of all ranks.",
+    )
+    .unless(
+        "net/|ibv_|ib_|net_|socket|bootstrap|connect|plugin|regist|dlopen|.so|library|device|nic|peer|\
+         cuda|gpu|proxy|timed out|timeout|shared memory|register|remote|collnet|transport",
     ),
     row(
         &["nccl", "message truncated"],
@@ -158,7 +187,7 @@ pub(super) const TABLE: &[Phrase] = &[
     .only_with(&[ECONNRESET, ECONNREFUSED, EPIPE, ECONNABORTED, EADDRINUSE]),
     row(
         &[
-            "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous",
+            "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous|original timeout was",
             "no route|unreachable|timed out|timeout",
         ],
         Subject::NoAnswer,
@@ -197,6 +226,14 @@ pub(super) const TABLE: &[Phrase] = &[
         "NCCL reports an earlier error",
         "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
          NCCL_DEBUG=WARN or INFO.",
+    )
+    .unless("net/ofi|net/ib"),
+    row(
+        &["internal assert failed"],
+        Subject::Other,
+        "a program stopped at an assertion",
+        "A check within the program failed: mostly an error of the program, or a consequence of an \
+         earlier one.",
     ),
     row(
         &[

@@ -1,10 +1,22 @@
 //! Missing devices, drivers and libraries.
 
-use super::{ANY_FAILED, FAILED, Phrase, RDMA, row};
+use super::{ANY_FAILED, FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::Subject;
 
 /// Missing files: what the line names comes before what the program was doing.
 pub(super) const LIBRARIES: &[Phrase] = &[
+    row(
+        &["/sys/class/infiniband", "couldn't stat|no such|cannot|fail|could not|not found|unable"],
+        Subject::NoDevice,
+        "a device is not visible in /sys/class/infiniband",
+        "It is not passed to this container, is in another network namespace, or was removed.",
+    ),
+    row(
+        &["netlink_rdma|non-rdma device|non-rdma dev"],
+        Subject::NoDevice,
+        "the kernel has no RDMA device here",
+        "Its RDMA modules are not loaded, or the device has no RDMA driver.",
+    ),
     row(
         &["couldn't read uverbs abi|couldn't read abi version|is ib_uverbs loaded|\
              are kernel drivers loaded|rdma modules loaded|unable to open /dev/infiniband|\
@@ -62,10 +74,10 @@ pub(super) const LIBRARIES: &[Phrase] = &[
     ),
     row(
         &[
-            "unknown symbol|disagrees about version|version magic|invalid module format|\
+            "unknown symbol|disagrees about version|version magic|invalid module format|duplicate symbol|\
              key was rejected|can't load lnd|can't load module",
             "rdma|ib_|mlx|nvme|ko2iblnd|lnd|lnet|bnxt|irdma|efa|rxe|siw|rpcrdma|iser|srp|hns|knem|\
-             xpmem|iw_|qedr|hv_network_direct|gdrdrv",
+             xpmem|iw_|qedr|hv_network_direct|gdrdrv|ice.ko|ice:|i40e|ixgbe|qede|cxgb|ionic|mana",
         ],
         Subject::NoLibrary,
         "a kernel module does not fit the kernel",
@@ -149,17 +161,34 @@ pub(super) const TABLE: &[Phrase] = &[
             RDMA,
             "no device|no devices|no rdma device|no ib device|no ib devices|no infiniband|\
              no rdma|no available|no hca|no active|no usable|no suitable|no valid|no matched|\
-             no matching|not found|not available|no rnic|no such device|get_device_list|\
-             device list|devices list|not enumerated|list devices|no nic|0 device|no verbs|\
+             no matching|not found|not available|no rnic|no such device|not enumerated|no nic|0 device|no verbs|\
              cannot find|can't find|could not find|couldn't find|unable to find|\
-             failed to find|fail to find|no active ib|failed to get ib|wasn't found|empty|\
-             sys files|no mlx|no efa|not exist|not detected",
-            "device|hca|nic|rnic|rdma|adapter|port|provider|verbs|mlx|uverbs|interface|\
-             infiniband|ib ",
+             failed to find|fail to find|no active ib|failed to get ib|wasn't found|is empty|no mlx|no efa|not exist|not detected",
+            "device|devices|hca|hcas|nic |nics|rnic|adapter|port|ports|provider|uverbs|interface|ib_devs|devs",
         ],
         Subject::NoDevice,
         "no RDMA device was found",
         "libibverbs lists no device that this process can open, or not the one that was requested.",
+    ),
+    row(
+        &[
+            RDMA,
+            "get_device_list|device list|devices list|list devices|device_list|sys files",
+            FAILED_CALL,
+        ],
+        Subject::NoDevice,
+        "devices cannot be listed",
+        "libibverbs lists no device that this process can open.",
+    ),
+    row(
+        &[
+            "error creating new device|getting driver info|discoverhostdevices|device plugin|initservers|\
+             sriov-network-device|sriovdp|device-plugin",
+            "error|fail|no such|missing|not found|unable|no pci|cannot|no resource",
+        ],
+        Subject::NoDevice,
+        "the device plugin cannot use a device",
+        "The PCI function has no driver or no RDMA device, or the plugin's container does not see it.",
     ),
     row(
         &["no devices in device pool|exposing \"0\"|no devices found|insufficient rdma|\
@@ -195,7 +224,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["another transport will be used|switching from rdma|instead of rdma|without rdma|\
-             init returned failure for component|switch to atl|using tcp instead|use tcp instead"],
+             init returned failure for component|point-to-point network instead|switch to atl|using tcp instead|use tcp instead"],
         Subject::Fallback,
         "the program uses TCP instead of RDMA",
         "It found no usable RDMA device, or could not start it: the lines before have the reason.",
@@ -213,7 +242,8 @@ pub(super) const ACTIONS: &[Phrase] = &[
     row(
         &[
             RDMA,
-            "library|libraries|symbol|shared object|dlopen|dlsym|.so |.so.|module|modules|modprobe|kernel abi",
+            "library|libraries|symbol|shared object|dlopen|dlsym|.so |.so.|module not|modules|modprobe|\
+             load module|load the module|insert module|loading module|unload|kernel abi",
             ANY_FAILED,
         ],
         Subject::NoLibrary,
@@ -224,7 +254,8 @@ pub(super) const ACTIONS: &[Phrase] = &[
     row(
         &[
             RDMA,
-            "plugin|component|transport|transports|backend|netmod|nvshmem|topology|topo|protocol",
+            "plugin|component|transport|transports|backend|netmod|nvshmem api|nvshmem init|nvshmem detect|\
+             nvshmem common|nvshmem setup|nvshmemi_init|topology|topo|protocol",
             ANY_FAILED,
         ],
         Subject::Fallback,

@@ -2,20 +2,33 @@
 
 use super::{FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::Subject;
-use crate::explain::errno::{EACCES, EINVAL, ENODEV, ENOENT, ENOMEM, EPERM};
+use crate::explain::errno::{
+    EACCES, ECONNRESET, EINVAL, ENODEV, ENOENT, ENOMEM, ENOTCONN, EPERM, ETIMEDOUT,
+};
+
+/// Objects that could not be destroyed.
+pub(super) const DESTROY: &[Phrase] = &[row(
+    &[
+        RDMA,
+        "ibv_destroy|ibv_dealloc|ibv_dereg|destroy|dealloc|dereg|deregister|unregister|unregistering|\
+         deregistering|fi_close|ibv_close|munmap|unmap|close device|close ep|close cq|to free|not free |\
+         to release|not release ",
+        "fail|unable|couldn't|could not|cannot|error",
+    ],
+    Subject::Other,
+    "an object could not be destroyed",
+    "Something still uses it: memory before its queue pairs, or a protection domain before its \
+     memory. Mostly a consequence of an earlier error while the program ends.",
+)];
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
-        &[
-            "ibv_destroy|ibv_dealloc|ibv_dereg|destroy_qp|destroy_cq|dereg_mr|dealloc_pd|dealloc pd|\
-             destroy qp|destroy cq",
-            "fail|unable|couldn't|could not|cannot|error",
-        ],
-        Subject::Other,
-        "an object could not be destroyed",
-        "Something still uses it: memory before its queue pairs, or a protection domain before its \
-         memory. Mostly a consequence of an earlier error while the program ends.",
-    ),
+        &["post_send|post send|posting|post_recv|post recv|ibv_post", RDMA],
+        Subject::NoAnswer,
+        "the connection to the peer is gone",
+        "A work request was refused, since the peer closed the connection or no longer answers.",
+    )
+    .only_with(&[ECONNRESET, ENOTCONN, ETIMEDOUT]),
     row(
         &["ibv_post_send|ibv_post_recv|ibv_post_srq_recv|ibv_post"],
         Subject::LocalUse,
@@ -57,11 +70,12 @@ pub(super) const TABLE: &[Phrase] = &[
         "The kernel refuses the file, device or call to this user or container.",
     ),
     row(
-        &["hfi_userinit|assign_context|hfi unit|hfi1", FAILED],
+        &["hfi_userinit|assign_context|hfi unit", FAILED],
         Subject::Creation,
         "an Omni-Path device gave no context",
         "All contexts of the device are in use, or its node may not be opened.",
-    ),
+    )
+    .unless("<info>|<debug>"),
     row(
         &["fail to open rdma device|failed to open rdma device|failed to open device "],
         Subject::Restricted,

@@ -69,8 +69,10 @@ pub(super) const TABLE: &[Phrase] = &[
         "An error occurred on a PCIe link.",
     ),
     row(
-        &["pcie bus error|error status/mask|config space inaccessible|pcie link lost|\
-             pcie error|from d3cold"],
+        &[
+            "pcie bus error|error_detected message|aer-aware driver|error status/mask|config space inaccessible|pcie link lost|\
+             pcie error|from d3cold",
+        ],
         Subject::Pcie,
         "PCIe errors",
         "An error occurred on a PCIe link.",
@@ -90,7 +92,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "dmar|dmar-ir|intel-iommu|dmar_fault|amd_iommu|iommu",
-            "fault|invalidation time-out|pte read|pte write|already set|ite|iqe|broken|bug|not mapped|\
+            "fault|invalidation time-out|invalidation queue|pte read|pte write|already set|ite|iqe|broken|bug|not mapped|\
              failed|returns all",
         ],
         Subject::IommuFault,

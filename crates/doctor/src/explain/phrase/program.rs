@@ -1,6 +1,6 @@
-//! Lines of Wirelane, perftest, transfer engines and DPDK, whose words mean something else elsewhere.
+//! Lines of Wirelane, perftest, rdma-core's tools, transfer engines, OpenSM and DPDK, whose words mean something else elsewhere.
 
-use super::{ANY_FAILED, FAILED, Phrase, RDMA, row};
+use super::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, Phrase, RDMA, row};
 use crate::explain::Subject;
 use crate::explain::errno::{EBUSY, ENODEV, ENOENT};
 
@@ -11,6 +11,21 @@ pub(super) const TABLE: &[Phrase] = &[
         "the peer of a transfer does not answer",
         "The other instance ended, hangs, or is not reached: look at its log first.",
     ),
+    row(
+        &["nvshmem|ibgda|ibrc|bootstrap", "allgather|alltoall|barrier|pmi|bootstrap|message truncated", ANY_FAILED],
+        Subject::OutOfBand,
+        "NVSHMEM's processes could not exchange data at the start",
+        "Before RDMA all processes exchange addresses over TCP or the launcher; another process ended, or has \
+         another version or other settings.",
+    )
+    .unless("nccl"),
+    row(
+        &["osm_|opensm|0x01 ->", "err "],
+        Subject::Other,
+        "the subnet manager reports a failure",
+        "OpenSM could not do a step of its work; ports that it does not configure stay in the state INIT.",
+    )
+    .unless("timeout|timed out|no response|completed with error|open port|open_port"),
     row(
         &["the peer or the path to it is gone"],
         Subject::RetryExceeded,
@@ -37,6 +52,38 @@ pub(super) const TABLE: &[Phrase] = &[
          reliable.",
     ),
     row(
+        &["couldn't allocate td|couldn't allocate pad|couldn't allocate dmah|failed to create dmah|failed to create dek|\
+             failed to create wq|failed to create rwq|failed to alloc dm|shadow queue|failed to get ucontext|\
+             failed to map doorbell"],
+        Subject::Creation,
+        "a queue pair or another object could not be created",
+        "The NIC or its driver does not support the object, or a limit is reached.",
+    ),
+    row(
+        &["couldn't read gid|couldn't read lid|couldn't read link layer|couldn't read port attribute|\
+             couldn't read ibdev|unable to open any devices|failed to get default ca|failed to get default port|\
+             couldn't find device name in|failed to query device vendor"],
+        Subject::NoDevice,
+        "the device cannot be queried",
+        "It does not exist, or not for this process.",
+    ),
+    row(
+        &["couldn't init gpu context|couldn't initialize rocm|couldn't initialize neuron|couldn't initialize mlu|\
+             failed to load cuda library"],
+        Subject::Gpu,
+        "the GPU cannot be used",
+        "Its driver is not loaded, or this process may not use the GPU.",
+    ),
+    row(
+        &["failed to get completion events|couldn't request rcq|couldn't request cq|couldn't leave multicast|\
+             couldn't destroy|failed to destroy resources|failed to discover fabric|failed to query sa:|\
+             failed to query local node info|completion vector specified|couldn't set eth mtu|\
+             data direct is not supported|error occurred while running! abort"],
+        Subject::Other,
+        "a program reports a failure",
+        "The line has no reason that is known here: look for the first error before it, at both ends.",
+    ),
+    row(
         &["completion with error at"],
         Subject::Other,
         "an operation failed",
@@ -46,7 +93,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             "port",
             "state is down|state: down|not active|is not in active|port_down|is down|\
-             state is init",
+             state is init|state init|state down|state polling|state disabled",
             RDMA,
         ],
         Subject::PortDown,
@@ -55,7 +102,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "port number|ib port|port state|phys state|physical state",
+            "port number|ib port|port state|phys state|physical state|physical_state|phys_state",
             "down|not active|polling|disabled|init",
         ],
         Subject::PortDown,
@@ -75,6 +122,12 @@ pub(super) const TABLE: &[Phrase] = &[
         "The cable or the link partner is disconnected.",
     ),
     row(
+        &["hugepage|hugepages|huge page|huge pages|hugetlb", "not enough|fail|unable|cannot|insufficient|no free", RDMA],
+        Subject::Other,
+        "there are too few huge pages",
+        "The program asked for huge pages and goes on without, or stops: reserve them (vm.nr_hugepages).",
+    ),
+    row(
         &["nvidia-fs|nvidia_fs|cufio|cufile", "not loaded|not registered|driver"],
         Subject::NoGpuDirect,
         "GPUDirect Storage cannot be used",
@@ -85,6 +138,16 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::GpuRegistration,
         "GPU memory could not be mapped for storage",
         "The GPU driver refused to map the memory, or the GPU's window (BAR1) is full.",
+    ),
+    row(
+        &[
+            "eal:|net_failsafe|testpmd:",
+            "requested device|attach the device|attach device|probe failed|no probed",
+            "cannot|fail|no probed|unable",
+        ],
+        Subject::NoDevice,
+        "DPDK cannot use a device",
+        "Its driver refused the PCI function, or none of DPDK's drivers fits; the lines before have the reason.",
     ),
     row(
         &["cq transport error|spdk_nvme_probe()|nvme ctrlr scan failed|transport address '"],
@@ -223,11 +286,18 @@ pub(super) const RESULTS: &[Phrase] = &[
     ),
     row(
         &["transfer engine return error|failed to complete run_iter|run_iter|nixl_err_|\
-             kvtransfererror|kv transfer failed|transfer engine"],
+             kvtransfererror|kv transfer failed|transfer engine failed"],
         Subject::Other,
         "a program reports that a transfer failed",
         "The line has no reason of its own: look for the first error before it, at both ends.",
     ),
+    row(
+        &["cufio|cufile", ANY_FAILED],
+        Subject::NoGpuDirect,
+        "GPUDirect Storage cannot be used",
+        "The file system, the disk or its driver has no support for it, or CUDA could not be started.",
+    )
+    .unless("cuda_error|cuinit|network device|bufregister"),
     row(
         &["dump error cqe|dump_cqe|dump cqe"],
         Subject::Other,
@@ -248,7 +318,7 @@ pub(super) const RESULTS: &[Phrase] = &[
 
 /// The last row: a program of this field reports a failure.
 pub(super) const ANY_FAILURE: &[Phrase] = &[row(
-    &[RDMA, ANY_FAILED],
+    &[RDMA, ANY_FAILED_OR_WARNING],
     Subject::Other,
     "a program reports a failure",
     "The line has no reason that is known here: look for the first error before it, at both ends.",

@@ -23,6 +23,22 @@ pub(super) const TABLE: &[Phrase] = &[
          uses them; `UCX_TLS=rc` avoids them.",
     ),
     row(
+        &[
+            "ucx  error|ucx  warn|ucx error|ucx warn|ucx  diag",
+            "config|statistic|stats|async|callback|memtrack|profil|vfs|hash|timer|signal|pthread|mutex|spinlock|\
+             environment variable|parse|parsing|log file|regex|active message|rendezvous|remote key|rkey|\
+             datatype|field_mask|flags|lru|rcache|pgtable|sysctl|fcntl|munmap|madvise|inotify",
+        ],
+        Subject::Other,
+        "UCX reports a failure of its own",
+        "A setting, a request of the program or a part of UCX within this host is wrong; this is not about \
+         the network.",
+    )
+    .unless(
+        "ibv_|rdma_|mlx5dv|register|regist|connect|device|timed out|timeout|cuda|rocm|shared memory|modify|\
+         cannot allocate memory|ib_mlx5|transport|reach|resolve",
+    ),
+    row(
         &["ib_mlx5_log", "wqe["],
         Subject::Other,
         "UCX prints the request that failed",
@@ -33,6 +49,12 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::NoLibrary,
         "UCX's library has another version than the program needs",
         "Another copy of UCX is found first: `ucx_info -v`, LD_LIBRARY_PATH.",
+    ),
+    row(
+        &["transports 'cuda|transport 'cuda|transports 'rocm|transport 'rocm", "not available"],
+        Subject::Fallback,
+        "UCX has no transport for GPU memory",
+        "UCX was built without CUDA or ROCm, or could not load their libraries.",
     ),
     row(
         &["transport", "cuda|gdr_copy|gdrcopy|rocm", "not available"],
@@ -59,6 +81,13 @@ pub(super) const TABLE: &[Phrase] = &[
         Subject::NoDevice,
         "UCX found no transport",
         "None of the devices and transports in its settings is available.",
+    ),
+    row(
+        &["ucx|ucp", "none of the available|none of the provided", "transport|component|topology"],
+        Subject::NoDevice,
+        "UCX found no transport for this",
+        "No device here offers what the program asks for, or its settings exclude it (UCX_TLS, \
+         UCX_NET_DEVICES).",
     ),
     row(
         &["no supported sockaddr|auxiliary transport"],
