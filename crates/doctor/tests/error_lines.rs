@@ -57,7 +57,7 @@ fn lines_that_were_not_read_while_writing_rules_are_not_explained_worse() {
 }
 
 /// Of each hundred lines of `held_out.tsv` so many must be right: those that were when they were scored. The aim is 90.
-const RIGHT_PERCENT: usize = 69;
+const RIGHT_PERCENT: usize = 81;
 
 #[test]
 fn harmless_lines_are_not_explained() {
