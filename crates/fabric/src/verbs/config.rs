@@ -55,7 +55,8 @@ pub struct Config {
 
 /// A receive queue that all lanes of a fabric share, with memory of its own: a lane copies its messages from there to its
 /// receives. Saves memory with many peers, and costs a copy of each message. If messages arrive faster than they are copied,
-/// peers wait.
+/// peers wait: all of them, also if a lane that is not polled leaves its messages in the queue. Devices without such queues
+/// use one for each lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedQueue {
     /// The size of its memory in bytes.

@@ -265,10 +265,15 @@ impl FailureSignal {
 
     fn set_drained(&self) {
         self.drained.store(true, Ordering::Release);
+        self.wake();
     }
 
     fn raise(&self) {
         self.raised.store(true, Ordering::Release);
+        self.wake();
+    }
+
+    fn wake(&self) {
         // If the write fails, the counter is full, and the descriptor readable already.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }

@@ -293,11 +293,48 @@ impl VerbsLane {
         self.receives.abandon(&mut sink);
     }
 
+    /// Processes completions, and continues what waited for them. Returns the number of completions of the device.
+    fn progress(&mut self, done: &mut Vec<Completion>) -> usize {
+        // Before completions are fetched: another lane may read the event that this one is drained at any time.
+        let drained = self.ended_at.is_some() && !self.in_flight();
+        // First: unexpected messages are older than those that the device reports now.
+        done.append(&mut self.ready);
+        let processed = self.process_completions(done);
+        self.empty_polls = if processed > 0 { 0 } else { self.empty_polls + 1 };
+        if self.empty_polls == EMPTY_POLLS_PER_EVENT_READ
+            || self.ended_at.is_some() && processed == 0
+        {
+            self.empty_polls = 0;
+            // A caller that only polls, and never sleeps, must notice a failed device too.
+            self.read_events();
+        }
+        // Completions freed slots for the rest of a long operation; datagrams of unknown peers consumed receives.
+        self.sends.resume(self.datagram.as_ref());
+        self.submit();
+        if self.failure_signal.is_raised() {
+            self.end(Failure::Local);
+        }
+        // Only after all fetched completions were processed, so that none is lost.
+        if let Some(ended_at) = self.ended_at.filter(|_| processed == 0) {
+            self.enforce_flush_timeout(ended_at);
+            if drained {
+                let mut sink = CompletionSink { stats: &self.stats, done: &mut self.ready };
+                self.receives.flush(&mut sink);
+            }
+        }
+        done.append(&mut self.ready);
+        processed
+    }
+
     /// Reads the device's events, for all its lanes.
     fn read_events(&mut self) {
         self.open_port.events.read();
         if self.failure_signal.is_raised() {
             self.end(Failure::Local);
+            self.failure_signal.clear();
+        } else if self.failure_signal.drained() && self.ended_at.is_none() {
+            // The queue pair failed by itself, and took nothing from the shared queue that it could report.
+            self.end(self.cause_of_flush());
             self.failure_signal.clear();
         }
         if self.open_port.events.broken() {
@@ -351,32 +388,7 @@ impl Lane for VerbsLane {
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         let before = done.len();
-        // First: messages that came early are older than those that the device reports now.
-        done.append(&mut self.ready);
-        let processed = self.process_completions(done);
-        self.empty_polls = if processed > 0 { 0 } else { self.empty_polls + 1 };
-        if self.empty_polls == EMPTY_POLLS_PER_EVENT_READ
-            || self.ended_at.is_some() && processed == 0
-        {
-            self.empty_polls = 0;
-            // A caller that only polls, and never sleeps, must notice a failed device too.
-            self.open_port.events.read();
-        }
-        // Completions freed slots for the rest of a long operation; datagrams of unknown peers consumed receives.
-        self.sends.resume(self.datagram.as_ref());
-        self.submit();
-        if self.failure_signal.is_raised() {
-            self.end(Failure::Local);
-        }
-        // Only after all fetched completions were processed, so that none is lost.
-        if let Some(ended_at) = self.ended_at.filter(|_| processed == 0) {
-            self.enforce_flush_timeout(ended_at);
-            if !self.in_flight() {
-                self.receives
-                    .flush(&mut CompletionSink { stats: &self.stats, done: &mut self.ready });
-            }
-        }
-        done.append(&mut self.ready);
+        self.progress(done);
         done.len() - before
     }
 
@@ -416,8 +428,9 @@ impl Drop for VerbsLane {
         let started = Instant::now();
         let mut done = Vec::new();
         loop {
-            let count = self.poll(&mut done);
-            if (count == 0 && !self.in_flight()) || started.elapsed() > FLUSH_TIMEOUT {
+            let drained = !self.in_flight();
+            let processed = self.progress(&mut done);
+            if (processed == 0 && drained) || started.elapsed() > FLUSH_TIMEOUT {
                 break;
             }
             std::thread::yield_now();

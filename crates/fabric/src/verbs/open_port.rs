@@ -51,6 +51,9 @@ impl OpenPort {
             Error::new(kind, call, why, "change the setting; see docs/configuration.md")
         })?;
         let limits = Limits::new(&device);
+        // Not every device has shared receive queues: lanes have their own then.
+        let shared_queue = config.shared_queue.filter(|_| limits.max_srq_wr > 0);
+        let config = Config { shared_queue, ..config };
         let sizes = Sizes::new(&config, &limits);
         let grh_buffer = (config.qp_type == QpType::Ud)
             .then(|| registered(&pd, choice, GRH_BUFFER_BYTES))

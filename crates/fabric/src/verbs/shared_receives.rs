@@ -7,7 +7,8 @@
 #![allow(unsafe_code, reason = "posts receives to a shared queue")]
 
 use std::collections::VecDeque;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rdma_sys::Errno;
 use rdma_sys::inline::ibv_post_srq_recv;
@@ -30,6 +31,9 @@ pub(super) struct SharedReceives {
     slots: Arc<Mr>,
     slot_bytes: u32,
     grh_buffer: Option<Arc<Mr>>,
+    /// Slots that the device refused: any lane posts them again.
+    refused: Mutex<Vec<u32>>,
+    has_refused: AtomicBool,
 }
 
 impl SharedReceives {
@@ -40,8 +44,16 @@ impl SharedReceives {
         slots: Arc<Mr>,
         grh_buffer: Option<Arc<Mr>>,
     ) -> Result<Self, Errno> {
-        let srq = Arc::new(Srq::new(pd, sizes)?);
-        let shared = SharedReceives { srq, slots, slot_bytes: sizes.slot_bytes, grh_buffer };
+        let elements = 1 + u32::from(grh_buffer.is_some());
+        let srq = Arc::new(Srq::new(pd, sizes.shared_slots, elements)?);
+        let shared = SharedReceives {
+            srq,
+            slots,
+            slot_bytes: sizes.slot_bytes,
+            grh_buffer,
+            refused: Mutex::default(),
+            has_refused: AtomicBool::new(false),
+        };
         let mut chain = Chain::new();
         (0..sizes.shared_slots).for_each(|slot| shared.add_request(&mut chain, slot));
         const EIO: i32 = 5;
@@ -77,8 +89,22 @@ impl SharedReceives {
         // SAFETY: the queue is alive; the chain linked the requests and is alive during the call. Their memory is freed
         // after the queue, or never, see `Drop`.
         let posted = chain.post(|first, bad| unsafe { ibv_post_srq_recv(srq, first, bad) });
+        if let Err(refused) = posted {
+            let from = refused.from.unwrap_or(chain.requests().len());
+            let slots = chain.requests()[from..].iter().map(|request| request.wr_id as u32);
+            self.refused.lock().unwrap_or_else(PoisonError::into_inner).extend(slots);
+            self.has_refused.store(true, Ordering::Release);
+        }
         chain.clear();
         posted
+    }
+
+    /// Adds requests for slots that the device refused before.
+    #[cold]
+    fn add_refused(&self, chain: &mut Chain<ibv_recv_wr>) {
+        self.has_refused.store(false, Ordering::Release);
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        refused.drain(..).for_each(|slot| self.add_request(chain, slot));
     }
 }
 
@@ -104,6 +130,8 @@ pub(super) struct LaneReceives {
     max_early: usize,
     /// Whether no more messages arrive.
     ended: bool,
+    /// Whether a message was lost: no later one is delivered.
+    has_gap: bool,
 }
 
 struct EarlyMessage {
@@ -121,6 +149,7 @@ impl LaneReceives {
             early: VecDeque::new(),
             max_early,
             ended: false,
+            has_gap: false,
         }
     }
 
@@ -140,6 +169,7 @@ impl LaneReceives {
                     rest = after;
                 }
             }
+            self.has_gap |= !fits;
             return complete(op, arrival, fits, sink).map(|()| None);
         }
         if self.ended {
@@ -161,6 +191,10 @@ impl LaneReceives {
         arrival: Arrival,
         sink: &mut CompletionSink<'_>,
     ) -> Result<(), Failure> {
+        if self.has_gap {
+            self.post_again(slot);
+            return Ok(());
+        }
         let (from, at) = (self.shared.slots.memory(), self.shared.offset(slot));
         // A device never reports more than the slot has; the memory's bounds are not left to it.
         let length = arrival.bytes_in_slot().min(self.shared.slot_bytes as usize);
@@ -180,6 +214,7 @@ impl LaneReceives {
             }
             None => Err(Failure::NotReady),
         };
+        self.has_gap = result.is_err();
         self.post_again(slot);
         result
     }
@@ -193,6 +228,9 @@ impl LaneReceives {
     /// Posts the slots that are free again. If the device refuses them, the lane must end.
     #[inline]
     pub(super) fn submit(&mut self) -> Result<(), Failure> {
+        if self.shared.has_refused.load(Ordering::Relaxed) {
+            self.shared.add_refused(&mut self.chain);
+        }
         self.shared.post(&mut self.chain).map_err(|_| Failure::Local)
     }
 

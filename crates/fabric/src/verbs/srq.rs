@@ -9,7 +9,6 @@ use std::sync::Arc;
 use rdma_sys::Errno;
 use rdma_sys::objects::{ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
 
-use super::config::Sizes;
 use super::domain::Pd;
 use crate::unreleased::keep;
 
@@ -25,9 +24,7 @@ unsafe impl Send for Srq {}
 unsafe impl Sync for Srq {}
 
 impl Srq {
-    pub(super) fn new(pd: Arc<Pd>, sizes: &Sizes) -> Result<Self, Errno> {
-        // One for the slot, one for the global header of a datagram.
-        let (max_wr, max_sge) = (sizes.shared_slots, 2);
+    pub(super) fn new(pd: Arc<Pd>, max_wr: u32, max_sge: u32) -> Result<Self, Errno> {
         let mut attr = ibv_srq_init_attr {
             srq_context: null_mut(),
             attr: ibv_srq_attr { max_wr, max_sge, srq_limit: 0 },

@@ -12,6 +12,8 @@ mod control_connection;
 mod ending;
 mod fast_path;
 mod fence;
+#[cfg(test)]
+mod misbehaving_peers;
 mod post;
 mod receive;
 mod regions;
@@ -102,7 +104,8 @@ impl Core {
                 now,
             ),
             operations: Operations::new(),
-            messages: Messages::new(setup.peer_max_payload),
+            // No longer than our own send buffers either.
+            messages: Messages::new(setup.peer_max_payload.min(config.max_payload)),
             regions: Regions::new(epochs, region_limits),
             completions: CompletionQueue::new(),
             ended: None,

@@ -19,6 +19,7 @@ impl Core {
                 if self.peer_freed(rail, header.freed, header.taken) {
                     return self.accept_message(rail, slot, &header, payload);
                 }
+                self.free(rail, slot, header.body.class());
                 payload.begin + payload.length
             }
             ReceiveOutcome::Malformed { length } => length,
@@ -59,6 +60,7 @@ impl Core {
             }
             Arrival::Duplicate => self.free(rail, slot, class),
             Arrival::ProtocolError => {
+                self.free(rail, slot, class);
                 self.fail_link(
                     Failure::ProtocolError,
                     "a message from the peer is too far out of order",
@@ -93,10 +95,16 @@ impl Core {
     fn copy_out(&mut self, location: PayloadLocation) -> PayloadLocation {
         let PayloadLocation::Slot { rail, slot, payload } = location else { return location };
         let lane = self.rails.lane_mut(rail);
-        match lane.and_then(|lane| lane.messages_mut().copy_out(slot, payload)) {
-            Some(bytes) => PayloadLocation::CopiedFrom { rail, bytes },
-            None => location,
+        let Some(bytes) = lane.and_then(|lane| lane.messages_mut().copy_out(slot, payload)) else {
+            return location;
+        };
+        if self.rails.lane(rail).is_some_and(|lane| lane.messages().exceeds_credits()) {
+            self.fail_link(
+                Failure::ProtocolError,
+                "the peer sends more messages than it has credits",
+            );
         }
+        PayloadLocation::CopiedFrom { rail, bytes }
     }
 
     /// Executes an atomic operation of the peer.

@@ -97,7 +97,7 @@ impl Endpoint {
         })?;
         if let Some(queue) = &mut settings.verbs.shared_queue {
             // As long as the messages of links, and as many for each lane as its peer may send.
-            queue.max_message = slot_size(settings.link.max_payload) as u32;
+            queue.max_message = (slot_size(settings.link.max_payload) as u32).max(256);
             queue.max_early = u32::from(settings.link.message_slots) + u32::from(INTERNAL_SLOTS);
         }
         let has = |transport| settings.transports.contains(&transport);

@@ -32,6 +32,8 @@ pub(in crate::link) struct MessageBuffers {
     occupied: Vec<Option<Slice>>,
     /// The number of slots freed since the last posting, by class.
     freed_unposted: [u32; 2],
+    /// The number of messages that were copied out of their slots and are not taken.
+    copied_out: u32,
     /// The number of posted slots.
     posted: u32,
     /// Free send buffers.
@@ -123,6 +125,7 @@ impl MessageBuffers {
             unposted: (0..slots).map(slot).collect(),
             occupied: (0..slots).map(|_| None).collect(),
             freed_unposted: [0; 2],
+            copied_out: 0,
             posted: 0,
             send_buffers: Vec::new(),
             peer_slots: [0; 2],
@@ -178,7 +181,8 @@ impl MessageBuffers {
     #[inline]
     pub(in crate::link) fn should_post(&self) -> bool {
         if self.shared {
-            return self.unposted.len() as u32 * 2 >= self.slots;
+            let unposted = self.unposted.len() as u32;
+            return unposted * 2 >= self.slots || (self.posted == 0 && unposted > 0);
         }
         let worth = |class: usize| {
             self.freed_unposted[class] >= (u32::from(self.our_slots[class]) / 8).max(1)
@@ -243,11 +247,18 @@ impl MessageBuffers {
         if let Some(slice) = self.occupied.get_mut(slot as usize).and_then(Option::take) {
             self.unposted.push((slice, None));
         }
+        self.copied_out += 1;
         Some(bytes)
+    }
+
+    /// Whether more messages wait than the peer has credits for.
+    pub(in crate::link) fn exceeds_credits(&self) -> bool {
+        self.copied_out > u32::from(self.our_slots[0])
     }
 
     /// A message that was copied out of its slot is taken: the peer may send another.
     pub(in crate::link) fn return_credit(&mut self, class: MessageClass) {
+        self.copied_out -= 1;
         self.freed[class as usize] = self.freed[class as usize].wrapping_add(1);
     }
 
@@ -294,7 +305,8 @@ impl MessageBuffers {
         if self.shared {
             // The peer's next message needs no slot of this lane.
             self.unposted.push((slice, None));
-            return self.return_credit(class);
+            self.freed[class as usize] = self.freed[class as usize].wrapping_add(1);
+            return;
         }
         self.freed_unposted[class as usize] += 1;
         self.unposted.push((slice, Some(class)));

@@ -82,7 +82,8 @@ impl SimLink {
                 config: config.clone(),
                 dialled: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
-                peer_max_payload: config.max_payload,
+                // More than ours: the lower limit counts.
+                peer_max_payload: 1 << 20,
                 peer_max_regions: config.max_regions,
                 connection: Box::new(ControlEnd {
                     channel: channel.clone(),

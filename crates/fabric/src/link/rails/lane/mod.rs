@@ -16,7 +16,7 @@ use super::probe::Probe;
 use crate::lane::Lane;
 use crate::link::messages::message_buffers::{MessageBuffers, Payload};
 use crate::link::operations::NEVER_CONFIRMED;
-use crate::link::protocol::header::Header;
+use crate::link::protocol::header::{Header, MessageClass};
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
 use crate::stats::Stats;
 
@@ -240,6 +240,7 @@ impl RailLane {
         self.lane.post(receives);
         if !receives.is_empty() {
             receives.drain(..).for_each(|_| self.messages.slot_returned(None));
+            self.messages.receive_failed();
             return Err("the lane's receive queue is full");
         }
         Ok(())
@@ -269,7 +270,10 @@ impl RailLane {
         let header = imm.is_none().then(|| self.messages.header(slot, length)).flatten();
         match header {
             Some((header, payload)) => ReceiveOutcome::Message { slot, header, payload },
-            None => ReceiveOutcome::Malformed { length },
+            None => {
+                self.messages.free(slot, MessageClass::Internal);
+                ReceiveOutcome::Malformed { length }
+            }
         }
     }
 
