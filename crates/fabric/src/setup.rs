@@ -28,7 +28,7 @@ pub trait Fabric: Send + Sync {
 
     /// Whether lanes receive from a queue that they share, from which they copy messages: then the memory of receives need
     /// not be registered, and messages wait for receives.
-    fn shares_receives(&self) -> bool {
+    fn uses_srq(&self) -> bool {
         false
     }
 

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link, Settings, Transport};
 use fabric::verbs::{
-    Config, DeviceRequest, Domain, LIBRARY, QpType, SharedQueue, choose, list_devices,
+    Config, DeviceRequest, Domain, LIBRARY, QpType, SrqConfig, choose, list_devices,
 };
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Rights, wait};
 use pair::Pair;
@@ -36,7 +36,7 @@ mod verbs_rc {
 
 mod verbs_rc_shared_receives_by_events {
     reliable_lane!(crate::verbs(fabric::verbs::Config {
-        shared_queue: Some(crate::SHARED_QUEUE),
+        srq: Some(crate::SRQ),
         use_event_channel: true,
         ..Default::default()
     }));
@@ -59,22 +59,21 @@ mod verbs_ud {
 }
 
 /// As long as the longest message of the cases.
-const SHARED_QUEUE: SharedQueue =
-    SharedQueue { memory: 6 << 20, max_message: 2 << 20, max_early: 16 };
+const SRQ: SrqConfig = SrqConfig { memory: 6 << 20, max_message: 2 << 20, max_unexpected: 16 };
 
 /// One end has a queue of its own, the other receives from a shared one.
 fn link() -> Pair {
-    let queue = SharedQueue { memory: 1 << 20, ..SharedQueue::default() };
+    let queue = SrqConfig { memory: 1 << 20, ..SrqConfig::default() };
     let mut pair = linked::pair([on("rxe0", None), on("rxe1", Some(queue))]);
     pair.largest = 32 << 20;
     pair
 }
 
-fn on(device: &str, shared_queue: Option<SharedQueue>) -> Settings {
+fn on(device: &str, srq: Option<SrqConfig>) -> Settings {
     Settings {
         transports: vec![Transport::Verbs],
         devices: vec![device.to_owned()],
-        verbs: Config { shared_queue, ..Config::default() },
+        verbs: Config { srq, ..Config::default() },
         ..Settings::default()
     }
 }
@@ -84,7 +83,7 @@ fn on(device: &str, shared_queue: Option<SharedQueue>) -> Settings {
 fn links_share_a_queue_with_fewer_slots_than_they_send_messages() {
     const LINKS: u64 = 6;
     const MESSAGES: u64 = 60;
-    let queue = SharedQueue { memory: 16 << 10, ..SharedQueue::default() };
+    let queue = SrqConfig { memory: 16 << 10, ..SrqConfig::default() };
     let far = Endpoint::new(on("rxe1", Some(queue))).expect("an endpoint");
     let near = Endpoint::new(on("rxe0", None)).expect("an endpoint");
     let listener = far.listen(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
@@ -182,7 +181,7 @@ fn verbs(config: Config) -> Pair {
         Arc::new(Domain::open_with(library, &choice, config.clone()).expect("opened"))
     };
     let mut pair = Pair::connect(end("rxe0"), end("rxe1"));
-    pair.keeps_messages = config.shared_queue.is_some();
+    pair.keeps_messages = config.srq.is_some();
     // Emulated devices transfer some tens of megabytes per second, or fewer on a busy machine.
     pair.largest = 8 << 20;
     let caps = pair.a.lane.caps();

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use fabric::Pages;
 use fabric::link::{self, Endpoint, Transport};
-use fabric::verbs::SharedQueue;
+use fabric::verbs::SrqConfig;
 use kv_client::{Client, PutOptions};
 use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
@@ -37,7 +37,7 @@ fn values_are_transferred_over_verbs_then_tcp_then_verbs() {
     })
     .unwrap();
     let mut shared = links(["rxe1", "rxe3"]);
-    shared.verbs.shared_queue = Some(SharedQueue { memory: 1 << 20, ..SharedQueue::default() });
+    shared.verbs.srq = Some(SrqConfig { memory: 1 << 20, ..SrqConfig::default() });
     let endpoint = Endpoint::new(shared).unwrap();
     let workers = WorkerPool::start(&engine, &endpoint, 1).unwrap();
     let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();

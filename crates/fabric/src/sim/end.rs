@@ -22,9 +22,9 @@ pub(super) struct End {
     /// Our unfinished calls. The first is the oldest.
     pub(super) calls: BTreeSet<u64>,
     pub(super) receives: VecDeque<Op>,
-    /// Messages that arrived before their receives; at most `max_early`.
-    early_messages: VecDeque<EarlyMessage>,
-    max_early: usize,
+    /// Messages that arrived before their receives; at most `max_unexpected`.
+    unexpected_messages: VecDeque<UnexpectedMessage>,
+    max_unexpected: usize,
     /// The number of started calls: the order of the next.
     pub(super) calls_started: u64,
     pub(super) arrivals: Arrivals,
@@ -68,7 +68,7 @@ pub(super) struct TimedCompletion {
 }
 
 /// A message that waits for a receive.
-struct EarlyMessage {
+struct UnexpectedMessage {
     bytes: Vec<u8>,
     /// Of the message, or of the write with immediate data.
     length: usize,
@@ -90,7 +90,7 @@ impl End {
         wire: &str,
         side: Side,
         wakeup: Arc<OwnedFd>,
-        max_early: usize,
+        max_unexpected: usize,
     ) -> Self {
         End {
             host: host.to_owned(),
@@ -101,8 +101,8 @@ impl End {
             grants: Grants::default(),
             calls: BTreeSet::new(),
             receives: VecDeque::new(),
-            early_messages: VecDeque::new(),
-            max_early,
+            unexpected_messages: VecDeque::new(),
+            max_unexpected,
             calls_started: 0,
             arrivals: Arrivals::default(),
             completions: VecDeque::new(),
@@ -199,23 +199,23 @@ impl End {
 
     /// Whether a message finds a receive, or is kept.
     fn can_receive(&self) -> bool {
-        !self.receives.is_empty() || self.early_messages.len() < self.max_early
+        !self.receives.is_empty() || self.unexpected_messages.len() < self.max_unexpected
     }
 
     fn receive(&mut self, bytes: &[u8], length: usize, imm: Option<u32>) -> ServeResult {
-        let message = EarlyMessage { bytes: bytes.to_vec(), length, imm };
+        let message = UnexpectedMessage { bytes: bytes.to_vec(), length, imm };
         match self.receives.pop_front() {
             Some(receive) => self.complete(receive, &message),
             None if self.can_receive() => {
-                self.early_messages.push_back(message);
+                self.unexpected_messages.push_back(message);
                 ServeResult::Done(Answer::Placed)
             }
             None => ServeResult::NotReady,
         }
     }
 
-    fn complete(&mut self, receive: Op, message: &EarlyMessage) -> ServeResult {
-        let EarlyMessage { bytes, length, imm } = message;
+    fn complete(&mut self, receive: Op, message: &UnexpectedMessage) -> ServeResult {
+        let UnexpectedMessage { bytes, length, imm } = message;
         if receive.work.total() < bytes.len() {
             self.finish(receive, Err(Failure::TooLong), None);
             return ServeResult::Refused(Failure::TooLong);
@@ -226,13 +226,13 @@ impl End {
     }
 
     /// Whether messages wait for receives.
-    pub(super) fn has_early(&self) -> bool {
-        !self.early_messages.is_empty()
+    pub(super) fn has_unexpected(&self) -> bool {
+        !self.unexpected_messages.is_empty()
     }
 
     /// Posts a receive, for which a message may wait; `false` if the lane must end.
     pub(super) fn post_receive(&mut self, receive: Op) -> bool {
-        match self.early_messages.pop_front() {
+        match self.unexpected_messages.pop_front() {
             Some(message) => matches!(self.complete(receive, &message), ServeResult::Done(_)),
             None => {
                 self.receives.push_back(receive);

@@ -34,8 +34,8 @@ impl Fabric for Sim {
         Ok(register_software(memory, rights))
     }
 
-    fn shares_receives(&self) -> bool {
-        self.world.lock().config.max_early > 0
+    fn uses_srq(&self) -> bool {
+        self.world.lock().config.max_unexpected > 0
     }
 
     fn prepare_lane(&self, side: Side) -> Result<Box<dyn UnconnectedLane>, Error> {

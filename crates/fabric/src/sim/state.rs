@@ -114,7 +114,7 @@ impl State {
         let number = self.next_end;
         self.next_end += 1;
         self.wires.entry(wire.to_owned()).or_default();
-        self.ends.insert(number, End::new(host, wire, side, wakeup, self.config.max_early));
+        self.ends.insert(number, End::new(host, wire, side, wakeup, self.config.max_unexpected));
         number
     }
 
@@ -178,8 +178,8 @@ impl State {
         match end.state {
             // A killed host posts nothing.
             EndState::Killed => {}
-            // Messages that came early can still be received.
-            EndState::Dead if matches!(op.work, Work::Receive { .. }) && end.has_early() => {
+            // Unexpected messages can still be received.
+            EndState::Dead if matches!(op.work, Work::Receive { .. }) && end.has_unexpected() => {
                 end.post_receive(op);
             }
             EndState::Unconnected | EndState::Dead => end.finish(op, Err(Failure::Flushed), None),

@@ -22,7 +22,7 @@ pub struct Config {
     /// The maximum number of receives of a lane.
     pub receives: usize,
     /// How many messages an end keeps for later receives, like a lane on a shared receive queue; 0: their sender waits.
-    pub max_early: usize,
+    pub max_unexpected: usize,
     /// Whether lanes keep the order of operations whatever the wire does, like a reliable connection.
     /// `false`: [`Faults::reorder`] reorders operations.
     pub ordered: bool,
@@ -40,7 +40,7 @@ impl Default for Config {
         Config {
             depth: 1024,
             receives: 1024,
-            max_early: 0,
+            max_unexpected: 0,
             ordered: true,
             retransmit: Duration::from_millis(50),
             retries: 7,

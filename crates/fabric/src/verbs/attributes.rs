@@ -59,7 +59,7 @@ impl Route<'_> {
         attr.rq_psn = self.peer.psn;
         attr.max_dest_rd_atomic = self.ours.rd_atomic;
         attr.min_rnr_timer = match self.ours.max_receive {
-            Some(_) => SHARED_RNR_TIMER,
+            Some(_) => SRQ_RNR_TIMER,
             None => RNR_TIMER,
         };
         let mask = IBV_QP_STATE
@@ -165,7 +165,7 @@ pub(super) fn mtu_bytes(code: u8) -> u32 {
 const RNR_TIMER: u8 = 28;
 const RNR_RETRY: u8 = 6;
 /// A shared queue may be empty for a moment, whatever this peer does: the device retries after 0.64 ms, until it is not.
-const SHARED_RNR_TIMER: u8 = 12;
+const SRQ_RNR_TIMER: u8 = 12;
 const RNR_FOREVER: u8 = 7;
 const HOP_LIMIT: u8 = 64;
 

@@ -22,7 +22,7 @@ pub struct Config {
     /// The type of queue pair. Both ends must have the same.
     pub qp_type: QpType,
     /// Messages of all peers arrive in one shared receive queue, instead of one for each lane.
-    pub shared_queue: Option<SharedQueue>,
+    pub srq: Option<SrqConfig>,
     /// Bytes of registered memory for the messages that links send, and receive if there is no shared queue. It is kept ready
     /// for links; more of them register their own.
     pub message_memory: [usize; 2],
@@ -58,18 +58,18 @@ pub struct Config {
 /// peers wait: all of them, also if a lane that is not polled leaves its messages in the queue. Devices without such queues
 /// use one for each lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SharedQueue {
+pub struct SrqConfig {
     /// The size of its memory in bytes.
     pub memory: usize,
     /// The longest message that can be received; peers refuse to send longer ones.
     pub max_message: u32,
     /// The maximum number of messages that a lane keeps while no receive is posted. With more the lane ends.
-    pub max_early: u32,
+    pub max_unexpected: u32,
 }
 
-impl Default for SharedQueue {
+impl Default for SrqConfig {
     fn default() -> Self {
-        SharedQueue { memory: 4 << 20, max_message: 4096, max_early: 128 }
+        SrqConfig { memory: 4 << 20, max_message: 4096, max_unexpected: 128 }
     }
 }
 
@@ -92,7 +92,7 @@ impl Default for Config {
             max_recv_wr: 1024,
             max_sge: 16,
             qp_type: QpType::Rc,
-            shared_queue: None,
+            srq: None,
             message_memory: [4 << 20; 2],
             use_event_channel: false,
             traffic_class: 0,
@@ -120,9 +120,9 @@ impl Config {
         within("service_level", self.service_level.into(), 0, 15)?;
         within("timeout", self.timeout.into(), 1, 31)?;
         within("retry_count", self.retry_count.into(), 0, 6)?;
-        if let Some(queue) = &self.shared_queue {
+        if let Some(queue) = &self.srq {
             within("max_message of the shared queue", queue.max_message, 256, 1 << 30)?;
-            within("max_early of the shared queue", queue.max_early, 1, 1 << 16)?;
+            within("max_unexpected of the shared queue", queue.max_unexpected, 1, 1 << 16)?;
             if queue.memory < queue.max_message as usize {
                 return Err("the shared queue has no space for one message".to_owned());
             }
@@ -144,7 +144,7 @@ pub(super) struct Sizes {
     /// The maximum number of slices of the caller's memory, for a send or a receive.
     pub(super) max_slices: u32,
     /// The number and size of the shared queue's slots; 0 without one.
-    pub(super) shared_slots: u32,
+    pub(super) srq_slots: u32,
     pub(super) slot_bytes: u32,
 }
 
@@ -155,7 +155,7 @@ impl Sizes {
         let entries = limits.max_cqe.max(2).unsigned_abs();
         let header = u32::from(config.qp_type == QpType::Ud);
         let send_sge = at_most(config.max_sge, limits.max_sge);
-        let (recv_wr, recv_sge, shared_slots, slot_bytes) = match &config.shared_queue {
+        let (recv_wr, recv_sge, srq_slots, slot_bytes) = match &config.srq {
             // The device sees the slots alone; receives are matched with messages by the lane.
             Some(queue) => {
                 let slot_bytes = queue.max_message.next_multiple_of(64);
@@ -169,7 +169,7 @@ impl Sizes {
             }
         };
         // Each slot may complete on any lane.
-        let receives = if shared_slots > 0 { shared_slots } else { recv_wr };
+        let receives = if srq_slots > 0 { srq_slots } else { recv_wr };
         let send_wr = at_most(config.max_send_wr, limits.max_qp_wr).min(entries - receives);
         // Some devices do not report a limit for reads.
         let max_read = if limits.max_sge_rd > 0 { limits.max_sge_rd } else { limits.max_sge };
@@ -181,14 +181,14 @@ impl Sizes {
             read_sge: at_most(send_sge, max_read),
             inline: config.max_inline_data,
             max_slices: send_sge.min(recv_sge.saturating_sub(header)),
-            shared_slots,
+            srq_slots,
             slot_bytes,
         }
     }
 
     /// The number of completions that may be outstanding on a lane.
     pub(super) fn completions(&self) -> u32 {
-        let receives = if self.shared_slots > 0 { self.shared_slots } else { self.recv_wr };
+        let receives = if self.srq_slots > 0 { self.srq_slots } else { self.recv_wr };
         self.send_wr + receives
     }
 }
@@ -231,18 +231,18 @@ mod tests {
 
     #[test]
     fn the_slots_of_a_shared_queue_fit_its_memory_and_the_device() {
-        let queue = SharedQueue { memory: 1 << 20, max_message: 4090, max_early: 1 };
-        let config = Config { shared_queue: Some(queue), max_sge: 30, ..Config::default() };
+        let queue = SrqConfig { memory: 1 << 20, max_message: 4090, max_unexpected: 1 };
+        let config = Config { srq: Some(queue), max_sge: 30, ..Config::default() };
         let sizes = Sizes::new(&config, &limits());
-        assert_eq!((sizes.shared_slots, sizes.slot_bytes), (256, 4096));
+        assert_eq!((sizes.srq_slots, sizes.slot_bytes), (256, 4096));
         assert_eq!((sizes.completions(), sizes.recv_wr, sizes.max_slices), (1024 + 256, 1024, 30));
         let sizes = Sizes::new(&config, &Limits { max_srq_wr: 100, max_cqe: 110, ..limits() });
-        assert_eq!((sizes.shared_slots, sizes.send_wr), (55, 55));
-        let refused = |queue: SharedQueue| {
-            Config { shared_queue: Some(queue), ..Config::default() }.check().unwrap_err()
+        assert_eq!((sizes.srq_slots, sizes.send_wr), (55, 55));
+        let refused = |queue: SrqConfig| {
+            Config { srq: Some(queue), ..Config::default() }.check().unwrap_err()
         };
-        assert!(refused(SharedQueue { memory: 4000, ..queue }).contains("no space"));
-        assert!(refused(SharedQueue { max_message: 1, ..queue }).contains("256 to"));
+        assert!(refused(SrqConfig { memory: 4000, ..queue }).contains("no space"));
+        assert!(refused(SrqConfig { max_message: 1, ..queue }).contains("256 to"));
     }
 
     #[test]

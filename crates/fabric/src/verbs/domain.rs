@@ -150,7 +150,7 @@ impl Fabric for Domain {
         }
     }
 
-    fn shares_receives(&self) -> bool {
+    fn uses_srq(&self) -> bool {
         self.open_port.shared.is_some()
     }
 

@@ -19,7 +19,7 @@ use super::qp::Qp;
 use super::receives::{Arrival, OwnReceives, Receives, receive_number};
 use super::request::RequestLimits;
 use super::sends::Sends;
-use super::shared_receives::LaneReceives;
+use super::srq_slots::LaneReceives;
 use super::wait_fd::WaitFd;
 use super::zero::zeroed;
 use crate::completion_sink::CompletionSink;
@@ -446,11 +446,11 @@ impl Drop for VerbsLane {
 
 fn receives(open_port: &OpenPort) -> Receives {
     let depth = open_port.sizes.recv_wr;
-    match (&open_port.shared, open_port.config.shared_queue) {
+    match (&open_port.shared, open_port.config.srq) {
         (Some(shared), Some(queue)) => Receives::Shared(LaneReceives::new(
             shared.clone(),
             depth as usize,
-            queue.max_early as usize,
+            queue.max_unexpected as usize,
         )),
         _ => Receives::Own(OwnReceives::new(
             open_port.pd.number(),

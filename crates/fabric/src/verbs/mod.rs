@@ -38,15 +38,15 @@ mod query_threads;
 mod receives;
 mod request;
 mod sends;
-mod shared_receives;
 mod srq;
+mod srq_slots;
 mod unconnected_lane;
 mod usable_port;
 mod wait_fd;
 mod zero;
 
 pub use choose::{Choice, DeviceRequest, Refusal, candidates, choose};
-pub use config::{Config, QpType, SharedQueue};
+pub use config::{Config, QpType, SrqConfig};
 pub use device::{Device, DeviceFacts, Extended, Guid, Limits, QueryError};
 pub use domain::Domain;
 pub use events::EventCounts;

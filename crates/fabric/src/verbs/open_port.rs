@@ -14,7 +14,7 @@ use super::domain::Pd;
 use super::events::Events;
 use super::mr;
 use super::port::{LinkLayer, Port};
-use super::shared_receives::SharedReceives;
+use super::srq_slots::SrqSlots;
 use crate::attached_regions::AttachedRegions;
 use crate::error::{Error, ErrorKind};
 use crate::memory::{Memory, Pages};
@@ -33,7 +33,7 @@ pub(super) struct OpenPort {
     pub(super) events: Events,
     /// Regions that may also be attached to other domains.
     pub(super) attached: AttachedRegions,
-    pub(super) shared: Option<Arc<SharedReceives>>,
+    pub(super) shared: Option<Arc<SrqSlots>>,
     /// For datagrams: receives their global headers (GRH), which are not read.
     pub(super) grh_buffer: Option<Arc<Mr>>,
     vectors: AtomicU32,
@@ -52,16 +52,14 @@ impl OpenPort {
         })?;
         let limits = Limits::new(&device);
         // Not every device has shared receive queues: lanes have their own then.
-        let shared_queue = config.shared_queue.filter(|_| limits.max_srq_wr > 0);
-        let config = Config { shared_queue, ..config };
+        let srq = config.srq.filter(|_| limits.max_srq_wr > 0);
+        let config = Config { srq, ..config };
         let sizes = Sizes::new(&config, &limits);
         let grh_buffer = (config.qp_type == QpType::Ud)
             .then(|| registered(&pd, choice, GRH_BUFFER_BYTES))
             .transpose()?;
-        let shared = config
-            .shared_queue
-            .map(|_| shared_receives(&pd, choice, &sizes, grh_buffer.clone()))
-            .transpose()?;
+        let shared =
+            config.srq.map(|_| srq_slots(&pd, choice, &sizes, grh_buffer.clone())).transpose()?;
         let events = Events::new(context).map_err(|errno| failed(choice, "read events", errno))?;
         Ok(OpenPort {
             attached: AttachedRegions::new(pd.number(), |keys, domain| keys.verbs.remove(domain)),
@@ -135,15 +133,15 @@ fn check(
     u8::try_from(index).map_err(|_| (ErrorKind::Misuse, format!("GID index {index} is beyond 255")))
 }
 
-fn shared_receives(
+fn srq_slots(
     pd: &Arc<Pd>,
     choice: &Choice,
     sizes: &Sizes,
     grh_buffer: Option<Arc<Mr>>,
-) -> Result<Arc<SharedReceives>, Error> {
-    let bytes = sizes.shared_slots as usize * sizes.slot_bytes as usize;
+) -> Result<Arc<SrqSlots>, Error> {
+    let bytes = sizes.srq_slots as usize * sizes.slot_bytes as usize;
     let slots = registered(pd, choice, bytes)?;
-    let shared = SharedReceives::new(pd.clone(), sizes, slots, grh_buffer);
+    let shared = SrqSlots::new(pd.clone(), sizes, slots, grh_buffer);
     let failed = |errno| failed(choice, "create a shared receive queue", errno);
     Ok(Arc::new(shared.map_err(failed)?))
 }

@@ -14,7 +14,7 @@ use super::chain::Chain;
 use super::datagram::GRH_BYTES;
 use super::mr::lkey;
 use super::qp::Qp;
-use super::shared_receives::LaneReceives;
+use super::srq_slots::LaneReceives;
 use crate::completion_sink::CompletionSink;
 use crate::op::{Done, Failure, Op, Work};
 use crate::registration::verbs::Mr;

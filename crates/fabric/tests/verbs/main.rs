@@ -8,7 +8,7 @@ mod pair;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fabric::verbs::{Config, QpType, SharedQueue, UsablePort};
+use fabric::verbs::{Config, QpType, SrqConfig, UsablePort};
 use fabric::{
     Completion, Done, ErrorKind, Fabric, Failure, Lane, Memory, Op, OpKind, Pages, Region,
     RemoteRegion, Rights, Side, Slices, Work,
@@ -199,9 +199,9 @@ fn memory_and_windows_of_other_lanes_are_unsupported() {
     assert_eq!(pair.near.lane.import(&of_tcp).unwrap_err().kind(), ErrorKind::Misuse);
 }
 
-fn shared_queue(slots: usize) -> Config {
-    let queue = SharedQueue { memory: slots * 1024, max_message: 1024, max_early: 3 };
-    Config { shared_queue: Some(queue), max_recv_wr: 8, ..Config::default() }
+fn srq(slots: usize) -> Config {
+    let queue = SrqConfig { memory: slots * 1024, max_message: 1024, max_unexpected: 3 };
+    Config { srq: Some(queue), max_recv_wr: 8, ..Config::default() }
 }
 
 /// Polls until the lane has this many completions.
@@ -217,7 +217,7 @@ fn completions(lane: &mut dyn Lane, count: usize) -> Vec<Completion> {
 
 #[test]
 fn two_lanes_share_a_receive_queue() {
-    let mut pair = Pair::new(shared_queue(2));
+    let mut pair = Pair::new(srq(2));
     let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
     let Pair { near, far } = &mut pair;
     // The memory of receives need not be registered: messages are copied into it.
@@ -264,7 +264,7 @@ fn two_lanes_share_a_receive_queue() {
 
 #[test]
 fn a_lane_on_a_shared_queue_keeps_a_few_early_messages() {
-    let mut pair = Pair::new(shared_queue(2));
+    let mut pair = Pair::new(srq(2));
     let (mut second_near, mut second_far) = connect(&pair.near.domain, &pair.far.domain);
     let (from, into) = (pair.near.region.clone(), pair.far.region.clone());
     from.memory().write(0, &pattern(64));
@@ -369,7 +369,7 @@ fn a_datagram_of_an_unknown_peer_is_dropped() {
 
 #[test]
 fn datagram_lanes_share_a_receive_queue() {
-    let mut pair = Pair::new(Config { shared_queue: Some(SharedQueue::default()), ..datagrams() });
+    let mut pair = Pair::new(Config { srq: Some(SrqConfig::default()), ..datagrams() });
     let Pair { near, far } = &mut pair;
     near.region.memory().write(0, b"shared");
     far.post([Op::receive(1, far.region.slice(0..100))]);

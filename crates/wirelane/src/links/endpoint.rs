@@ -109,11 +109,11 @@ fn queue_pair(settings: &Settings) -> verbs::Config {
     let mebibytes = |count: u32| (count as usize) << 20;
     let (to_send, to_receive) =
         (mebibytes(settings.rdma_send_buffer_mb), mebibytes(settings.rdma_recv_buffer_mb));
-    let shared_queue = settings
+    let srq = settings
         .rdma_use_srq
-        .then(|| verbs::SharedQueue { memory: to_receive, ..verbs::SharedQueue::default() });
+        .then(|| verbs::SrqConfig { memory: to_receive, ..verbs::SrqConfig::default() });
     verbs::Config {
-        shared_queue,
+        srq,
         message_memory: [to_send, to_receive],
         max_inline_data: settings.rdma_max_inline_data,
         max_send_wr: settings.rdma_max_send_wr,

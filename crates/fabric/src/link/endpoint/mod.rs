@@ -95,10 +95,11 @@ impl Endpoint {
         settings.link.check().map_err(|why| {
             Error::new(ErrorKind::Misuse, call, why, "see the documentation of the link's settings")
         })?;
-        if let Some(queue) = &mut settings.verbs.shared_queue {
+        if let Some(queue) = &mut settings.verbs.srq {
             // As long as the messages of links, and as many for each lane as its peer may send.
             queue.max_message = (slot_size(settings.link.max_payload) as u32).max(256);
-            queue.max_early = u32::from(settings.link.message_slots) + u32::from(INTERNAL_SLOTS);
+            queue.max_unexpected =
+                u32::from(settings.link.message_slots) + u32::from(INTERNAL_SLOTS);
         }
         let has = |transport| settings.transports.contains(&transport);
         let providers = has(Transport::Ofi).then(|| Arc::new(Providers::new(&settings)));

@@ -108,8 +108,8 @@ impl MessageBuffers {
         let our_slots = [message_slots.max(1), INTERNAL_SLOTS];
         let total = u32::from(our_slots[0]) + u32::from(INTERNAL_SLOTS);
         let slot_size = slot_size(max_payload);
-        let shared = fabric.shares_receives();
-        let slots = if shared { total.min(SLOTS_OF_SHARED_QUEUE) } else { total };
+        let shared = fabric.uses_srq();
+        let slots = if shared { total.min(SLOTS_WITH_SRQ) } else { total };
         let bytes = |slots: u32| slots as usize * slot_size;
         let receive_memory = match shared {
             true => LaneMemory::unregistered(bytes(slots))?,
@@ -207,7 +207,7 @@ impl MessageBuffers {
 
     /// Whether messages of a lane that has ended may still wait in a shared queue for slots.
     #[inline]
-    pub(in crate::link) fn may_have_early(&self) -> bool {
+    pub(in crate::link) fn may_have_unexpected(&self) -> bool {
         self.shared && !self.failed
     }
 
@@ -388,7 +388,7 @@ fn buffer(region: &Region, at: u32, size: usize) -> Slice {
 }
 
 /// The number of slots of a lane on a shared queue: a few, so that messages which arrive together are taken together.
-const SLOTS_OF_SHARED_QUEUE: u32 = 8;
+const SLOTS_WITH_SRQ: u32 = 8;
 
 /// Slots for internal messages that are reserved for credits, so that each end can always report free slots.
 const CREDIT_SLOTS: u32 = 4;

@@ -65,7 +65,7 @@ impl SimLink {
             retries: 3,
             ordered,
             // Half of the runs have lanes on a shared receive queue.
-            max_early: match seed / 8 % 2 {
+            max_unexpected: match seed / 8 % 2 {
                 0 => 0,
                 _ => usize::from(config.message_slots) + usize::from(INTERNAL_SLOTS),
             },

@@ -314,12 +314,12 @@ impl RailLane {
     /// Whether messages may arrive: also after it is closed, if they wait in a queue that lanes share.
     #[inline]
     pub(in crate::link::rails) fn can_receive(&self) -> bool {
-        !self.closed || self.messages.may_have_early()
+        !self.closed || self.messages.may_have_unexpected()
     }
 
     /// Whether it is closed and all operations and receives have completed.
     pub(in crate::link::rails) fn is_drained(&self) -> bool {
-        let receiving = self.messages.has_posted() || self.messages.may_have_early();
+        let receiving = self.messages.has_posted() || self.messages.may_have_unexpected();
         self.closed && self.in_flight == 0 && !receiving
     }
 

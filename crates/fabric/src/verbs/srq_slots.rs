@@ -26,7 +26,7 @@ use crate::registration::verbs::Mr;
 use crate::unreleased::keep;
 
 /// The queue, and the memory of its slots.
-pub(super) struct SharedReceives {
+pub(super) struct SrqSlots {
     srq: Arc<Srq>,
     slots: Arc<Mr>,
     slot_bytes: u32,
@@ -36,7 +36,7 @@ pub(super) struct SharedReceives {
     has_refused: AtomicBool,
 }
 
-impl SharedReceives {
+impl SrqSlots {
     /// Creates the queue and posts all slots. `slots` is registered memory for as many as `sizes` has.
     pub(super) fn new(
         pd: Arc<Pd>,
@@ -45,8 +45,8 @@ impl SharedReceives {
         grh_buffer: Option<Arc<Mr>>,
     ) -> Result<Self, Errno> {
         let elements = 1 + u32::from(grh_buffer.is_some());
-        let srq = Arc::new(Srq::new(pd, sizes.shared_slots, elements)?);
-        let shared = SharedReceives {
+        let srq = Arc::new(Srq::new(pd, sizes.srq_slots, elements)?);
+        let shared = SrqSlots {
             srq,
             slots,
             slot_bytes: sizes.slot_bytes,
@@ -55,7 +55,7 @@ impl SharedReceives {
             has_refused: AtomicBool::new(false),
         };
         let mut chain = Chain::new();
-        (0..sizes.shared_slots).for_each(|slot| shared.add_request(&mut chain, slot));
+        (0..sizes.srq_slots).for_each(|slot| shared.add_request(&mut chain, slot));
         const EIO: i32 = 5;
         shared.post(&mut chain).map_err(|_| Errno(EIO))?;
         Ok(shared)
@@ -108,7 +108,7 @@ impl SharedReceives {
     }
 }
 
-impl Drop for SharedReceives {
+impl Drop for SrqSlots {
     fn drop(&mut self) {
         if !Arc::get_mut(&mut self.srq).is_some_and(Srq::destroy) {
             // The device may still write into the slots. The queue itself is counted when it is dropped.
@@ -119,35 +119,35 @@ impl Drop for SharedReceives {
 
 /// The receives of one lane whose messages arrive in a shared queue.
 pub(super) struct LaneReceives {
-    shared: Arc<SharedReceives>,
+    shared: Arc<SrqSlots>,
     /// Slots to be posted again.
     chain: Chain<ibv_recv_wr>,
     /// Posted by the caller, in order; at most `depth`.
     receives: VecDeque<Op>,
     depth: usize,
-    /// Messages that arrived while no receive was posted, copied; at most `max_early`. Not empty only if `receives` is.
-    early: VecDeque<EarlyMessage>,
-    max_early: usize,
+    /// Messages that arrived while no receive was posted, copied; at most `max_unexpected`. Not empty only if `receives` is.
+    unexpected: VecDeque<UnexpectedMessage>,
+    max_unexpected: usize,
     /// Whether no more messages arrive.
     ended: bool,
     /// Whether a message was lost: no later one is delivered.
     has_gap: bool,
 }
 
-struct EarlyMessage {
+struct UnexpectedMessage {
     arrival: Arrival,
     bytes: Vec<u8>,
 }
 
 impl LaneReceives {
-    pub(super) fn new(shared: Arc<SharedReceives>, depth: usize, max_early: usize) -> Self {
+    pub(super) fn new(shared: Arc<SrqSlots>, depth: usize, max_unexpected: usize) -> Self {
         LaneReceives {
             shared,
             chain: Chain::new(),
             receives: VecDeque::new(),
             depth,
-            early: VecDeque::new(),
-            max_early,
+            unexpected: VecDeque::new(),
+            max_unexpected,
             ended: false,
             has_gap: false,
         }
@@ -159,7 +159,7 @@ impl LaneReceives {
         op: Op,
         sink: &mut CompletionSink<'_>,
     ) -> Result<Option<Op>, Failure> {
-        if let Some(EarlyMessage { arrival, bytes }) = self.early.pop_front() {
+        if let Some(UnexpectedMessage { arrival, bytes }) = self.unexpected.pop_front() {
             let fits = bytes.len() <= op.work.total();
             if fits {
                 let mut rest = &bytes[..];
@@ -206,10 +206,10 @@ impl LaneReceives {
                 }
                 complete(op, arrival, fits, sink)
             }
-            None if self.early.len() < self.max_early => {
+            None if self.unexpected.len() < self.max_unexpected => {
                 let mut bytes = vec![0; length];
                 from.read(at, &mut bytes);
-                self.early.push_back(EarlyMessage { arrival, bytes });
+                self.unexpected.push_back(UnexpectedMessage { arrival, bytes });
                 Ok(())
             }
             None => Err(Failure::NotReady),
@@ -238,7 +238,7 @@ impl LaneReceives {
         !self.receives.is_empty()
     }
 
-    /// No more messages arrive: receives complete as flushed. Messages that came early can still be received.
+    /// No more messages arrive: receives complete as flushed. Unexpected messages can still be received.
     pub(super) fn flush(&mut self, sink: &mut CompletionSink<'_>) {
         self.ended = true;
         self.receives.drain(..).for_each(|op| sink.add(op, Err(Failure::Flushed)));
