@@ -275,7 +275,9 @@ impl VerbsLane {
     #[cold]
     fn enforce_flush_timeout(&mut self, ended_at: Instant) {
         let paused = self.refused_at.is_some_and(|at| at.elapsed() <= FLUSH_TIMEOUT);
-        if !self.in_flight() || ended_at.elapsed() <= FLUSH_TIMEOUT || paused {
+        let flushed = !self.sends.in_flight() && !self.receives.in_flight();
+        let limit = if flushed { DRAIN_TIMEOUT } else { FLUSH_TIMEOUT };
+        if !self.in_flight() || ended_at.elapsed() <= limit || paused {
             return;
         }
         if self.qp.as_mut().is_none_or(Qp::destroy) {
@@ -490,3 +492,5 @@ const EMPTY_POLLS_PER_EVENT_READ: u32 = 4096;
 const POLL_BATCH: usize = 64;
 /// The time within which a device must flush a failed queue pair; usually it takes microseconds.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(1);
+/// The time within which a flushed queue pair on a shared queue must report that it is drained. Soft-RoCE never does.
+const DRAIN_TIMEOUT: Duration = Duration::from_millis(100);

@@ -28,8 +28,10 @@ pub(super) struct SlotPoller {
     reading: bool,
     /// The line must be read once, even if it is not polled.
     requested: bool,
-    /// A completion flag was set since the line was last read.
+    /// A completion flag was set since the line was last read; and before that read was posted, which alone shows whether the
+    /// client slept then.
     flag_set: bool,
+    flag_set_before_read: bool,
     /// The number of steps, to poll the link in every `LINK_POLL_INTERVAL`th.
     steps: u32,
 }
@@ -128,7 +130,7 @@ impl SlotPoller {
             context.polled_slot_blocks -= 1;
         }
         // The client may sleep since a flag was set: the line must be read once more to notice that.
-        self.requested |= self.flag_set;
+        self.requested |= self.flag_set || self.flag_set_before_read;
         self.state = PollState::Off;
     }
 
@@ -181,6 +183,7 @@ impl SlotPoller {
         }
         if link.read_mapped(client_buffer, SlotBlock::CLIENT as u64, &area.line()) {
             self.requested = false;
+            self.flag_set_before_read |= std::mem::take(&mut self.flag_set);
             return LineRead::Ready { last: self.state == PollState::LastRead };
         }
         // The link has switched to another path.
@@ -194,6 +197,7 @@ impl SlotPoller {
         ops.push_back(Op::read(id.encode(), area.line(), from));
         self.in_flight += 1;
         (self.reading, self.requested) = (true, false);
+        self.flag_set_before_read |= std::mem::take(&mut self.flag_set);
         LineRead::NotReady
     }
 
@@ -211,12 +215,12 @@ impl SlotPoller {
         }
     }
 
-    /// Takes the line that was read. For flags that are set after this, the line is read again.
+    /// Takes the line that was read. For flags that were set after the read was posted, the line is read again.
     #[inline]
     pub(super) fn take_line(&mut self, area: &ReceiveArea) -> Line {
         let mut bytes = [0; SlotBlock::LINE];
         area.read_line(&mut bytes);
-        Line { bytes, flag_set: std::mem::take(&mut self.flag_set) }
+        Line { bytes, flag_set: std::mem::take(&mut self.flag_set_before_read) }
     }
 
     /// The next slot of a line, with its full sequence: at most one for each slot.
