@@ -1,6 +1,7 @@
 //! Changes to a machine: planned, displayed as a diff, applied, recorded in one journal, and reverted.
 //!
-//! This is the only crate that changes a machine. It does not decide what a setting should be (that is
+//! This is the only crate that changes a machine; the exception is `install apply --start`, by which the program starts
+//! systemd's units, without an entry in the journal. It does not decide what a setting should be (that is
 //! `doctor::expected`), does not prompt or print, and changes nothing that it could not revert.
 //!
 //! A [`Target`] is a thing on a machine that can be read, set and restored; a [`State`] is its old or wanted
@@ -9,7 +10,7 @@
 //! everything if one fails: a plan is never applied in part. [`revert()`] reverts later, also after a crash
 //! during `apply()`, and skips what was changed again since.
 //!
-//! Every command that changes a machine uses this crate, so that one journal has all changes. Changes are applied
+//! All other commands that change a machine use this crate, so that one journal has their changes. Changes are applied
 //! to a [`Machine`]: the running one, or a folder with the same file tree.
 //!
 //! Start at [`Plan`]; [`tune`], [`setup`], [`install`] and [`nfs`] build plans.

@@ -24,7 +24,6 @@ pub struct Finding {
     /// The check that made it.
     pub check: &'static str,
     /// The severity.
-    #[serde(rename = "verdict")]
     pub severity: Severity,
     /// Devices, ports, PCI functions, or `host`.
     pub subjects: Vec<String>,

@@ -5,8 +5,8 @@ use doctor::explain::parse;
 
 /// A line of a file, and what its first explanation says.
 struct Scored<'f> {
-    /// One subject, or several that are right, separated by `|`.
-    subjects: &'f str,
+    /// One class, or several that are right, separated by `|`.
+    classes: &'f str,
     issue: &'f str,
     line: &'f str,
     explained: String,
@@ -14,20 +14,20 @@ struct Scored<'f> {
 
 impl Scored<'_> {
     fn is_right(&self) -> bool {
-        self.subjects.split('|').any(|subject| subject == self.explained)
+        self.classes.split('|').any(|class| class == self.explained)
     }
 }
 
 fn score(row: &str) -> Scored<'_> {
     let mut fields = row.splitn(3, '\t');
     let mut field = || fields.next().unwrap_or_else(|| panic!("three fields in {row:?}"));
-    let (subjects, issue, line) = (field(), field(), field());
+    let (classes, issue, line) = (field(), field(), field());
     let first = parse(line).into_iter().next();
-    let explained = first.map_or("unknown".to_owned(), |error| format!("{:?}", error.subject));
-    Scored { subjects, issue, line, explained }
+    let explained = first.map_or("unknown".to_owned(), |error| format!("{:?}", error.class));
+    Scored { classes, issue, line, explained }
 }
 
-/// The lines of a file and the number of those with the right subject. A line that is not known is wrong.
+/// The lines of a file and the number of those with the right class. A line that is not known is wrong.
 fn score_all(file: &str) -> (Vec<Scored<'_>>, usize) {
     let scored: Vec<Scored<'_>> = file.lines().map(score).collect();
     let right = scored.iter().filter(|one| one.is_right()).count();
@@ -40,7 +40,7 @@ fn lines_that_rules_were_written_from_are_right() {
     assert!(scored.len() > 500, "{} lines", scored.len());
     let wrong = scored.iter().filter(|one| !one.is_right());
     let list: Vec<String> = wrong
-        .map(|one| format!("{} not {} ({}): {}", one.explained, one.subjects, one.issue, one.line))
+        .map(|one| format!("{} not {} ({}): {}", one.explained, one.classes, one.issue, one.line))
         .collect();
     let wanted = scored.len() * RIGHT_OF_TWENTY / 20;
     assert!(right >= wanted, "{right} of {}:\n{}", scored.len(), list.join("\n"));
@@ -66,7 +66,7 @@ fn harmless_lines_are_not_explained() {
     let explained: Vec<String> = lines
         .iter()
         .flat_map(|line| parse(line))
-        .map(|error| format!("{:?} ({}): {}", error.subject, error.title, error.line))
+        .map(|error| format!("{:?} ({}): {}", error.class, error.title, error.line))
         .collect();
     assert_eq!(explained, Vec::<String>::new());
 }

@@ -121,7 +121,7 @@ impl AsyncClient {
     pub async fn get_many(&self, keys: &[&[u8]]) -> Result<Vec<Option<Value>>, Error> {
         keys.iter().try_for_each(|key| check(key))?;
         let (mut in_flight, mut deadline) = (Vec::with_capacity(keys.len()), self.new_deadline());
-        let get = Step::Get { length: self.hint.get() as u64, keep: false, checksum: false };
+        let get = Step::Get { length: self.hint.get() as u64, open_handle: false, checksum: false };
         for key in keys {
             in_flight
                 .push(self.send(get, &Arc::new(OwnedCallArguments::of(key)), &mut deadline).await?);

@@ -88,7 +88,7 @@ impl Call for Get {
             (Some(rest), Some(length)) => {
                 Step::Read { handle: rest.id(), offset: 0, length, checksum }
             }
-            _ => Step::Get { length: self.expect as u64, keep: true, checksum },
+            _ => Step::Get { length: self.expect as u64, open_handle: true, checksum },
         }
     }
 
@@ -319,7 +319,7 @@ mod tests {
     #[test]
     fn a_value_longer_than_expected_is_read_whole_and_its_handle_closed() {
         let (handles, mut get) = (Handles::default(), Get::new(100, false, 4096));
-        assert!(matches!(get.step(), Step::Get { length: 100, keep: true, .. }));
+        assert!(matches!(get.step(), Step::Get { length: 100, open_handle: true, .. }));
         assert!(get.take(long(2000, &handles), operation).unwrap().is_none());
         assert!(matches!(get.step(), Step::Read { offset: 0, length: 2000, .. }));
         let read = get.take(received(Answer::new(Status::Ok), None), operation);

@@ -219,7 +219,7 @@ impl Client {
 
     #[inline]
     fn submit_get(&mut self, key: &[u8], expect: usize) -> Result<RequestId, Error> {
-        let get = Step::Get { length: expect as u64, keep: false, checksum: false };
+        let get = Step::Get { length: expect as u64, open_handle: false, checksum: false };
         self.begin_step_until(get, &CallArguments::of(key), &mut self.deadline())
     }
 

@@ -98,7 +98,7 @@ mod tests {
 
     fn get(length: u64) -> Request<'static> {
         let (key, place) = (b"key", Place::Inline);
-        Request::Get { key, offset: 0, length, place, keep: false, checksum: false }
+        Request::Get { key, offset: 0, length, place, open_handle: false, checksum: false }
     }
 
     /// How many of these requests one batch takes.

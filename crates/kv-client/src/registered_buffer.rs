@@ -132,7 +132,7 @@ impl Client {
             offset: 0,
             length: capacity.min(max_bytes),
             place: target.place(0),
-            keep: true,
+            open_handle: true,
             checksum: checked,
         };
         let ReceivedAnswer { answer, handle, .. } = self.request(&request, operation)?;

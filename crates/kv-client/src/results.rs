@@ -230,7 +230,7 @@ fn reason(answer: &Answer) -> (ErrorKind, Option<Resource>, Cow<'static, str>) {
                        token file";
             (ErrorKind::Denied, None, why.into())
         }
-        Status::TooOften => {
+        Status::RateLimited => {
             let why = "rate limit of this identity exceeded — try again later";
             (ErrorKind::RateLimited, Some(Resource::StoreRate), why.into())
         }
@@ -279,7 +279,7 @@ mod tests {
             (ErrorKind::Full, ErrorKind::Full)
         );
         assert_eq!(
-            (kind(Status::Busy), kind(Status::TooOften)),
+            (kind(Status::Busy), kind(Status::RateLimited)),
             (ErrorKind::Overloaded, ErrorKind::RateLimited)
         );
         assert_eq!(
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn no_error_names_an_option_of_a_program() {
         for status in
-            [Status::Full, Status::TooLong, Status::TooOften, Status::Busy, Status::Damaged]
+            [Status::Full, Status::TooLong, Status::RateLimited, Status::Busy, Status::Damaged]
         {
             let error = refusal(&Answer::new(status), String::new);
             assert!(!error.to_string().contains("--"), "{error}");

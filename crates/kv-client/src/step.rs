@@ -14,10 +14,10 @@ use crate::request_id::RequestId;
 /// One step of a call.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Step {
-    /// Reads the key's value; `keep`: opens a handle for the rest, if it is longer.
+    /// Reads the key's value; `open_handle`: opens a handle for the rest, if it is longer.
     Get {
         length: u64,
-        keep: bool,
+        open_handle: bool,
         checksum: bool,
     },
     /// Reads a part of a value by its handle.
@@ -92,8 +92,8 @@ impl ClientCore {
         let CallArguments { key, value, options } = *arguments;
         let (ttl, condition) = (options.ttl_ms(), options.condition);
         let request = match step {
-            Step::Get { length, keep, checksum } => {
-                Request::Get { key, offset: 0, length, place: Place::Inline, keep, checksum }
+            Step::Get { length, open_handle, checksum } => {
+                Request::Get { key, offset: 0, length, place: Place::Inline, open_handle, checksum }
             }
             Step::Read { handle, offset, length, checksum } => {
                 let (handle, place) = (handle.on(self.connection()), Place::Inline);

@@ -67,7 +67,7 @@ impl Client {
             offset,
             length: chunk.min(length.unwrap_or(u64::MAX)),
             place: Place::Inline,
-            keep: true,
+            open_handle: true,
             checksum: false,
         };
         let (answer, first, handle) = self.request(&request, || name.clone())?.into_parts();

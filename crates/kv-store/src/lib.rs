@@ -69,6 +69,7 @@
 mod error;
 mod key;
 mod list;
+mod locked_shard;
 mod metadata;
 mod pin;
 mod pool;
@@ -77,7 +78,6 @@ mod reservation;
 mod reserve;
 mod settings;
 mod shard;
-mod shard_slot;
 mod store;
 mod usage;
 

@@ -1,6 +1,6 @@
 //! Listing keys, page by page.
 
-use crate::shard_slot::ShardGuard;
+use crate::locked_shard::ShardGuard;
 use crate::{Metadata, Store, Timestamp};
 
 /// Where a listing continues. It may be sent to clients as a number: an invalid number
@@ -21,8 +21,8 @@ impl Cursor {
     /// The start of every listing.
     pub const START: Cursor = Cursor(0);
 
-    fn new(slot: usize, id: u32) -> Cursor {
-        Cursor((slot as u64) << 32 | u64::from(id))
+    fn new(shard: usize, id: u32) -> Cursor {
+        Cursor((shard as u64) << 32 | u64::from(id))
     }
 
     fn parts(self) -> (usize, u32) {
@@ -59,18 +59,18 @@ impl Store {
         now: Timestamp,
     ) -> Page {
         let mut builder = PageBuilder { prefix, now, keys: Vec::new(), max_keys, max_bytes };
-        let (mut slot, mut id) = from.parts();
+        let (mut shard, mut id) = from.parts();
         let mut locks = 0..MAX_LOCKS;
-        while slot < self.slots.len() && locks.next().is_some() {
-            match builder.fill(self.slots[slot].lock(), id) {
-                Stop::End => (slot, id) = (slot + 1, 0),
+        while shard < self.shards.len() && locks.next().is_some() {
+            match builder.fill(self.shards[shard].lock(), id) {
+                Stop::End => (shard, id) = (shard + 1, 0),
                 Stop::Pause(next) => id = next,
                 Stop::Full(next) => {
-                    return Page { keys: builder.keys, next: Some(Cursor::new(slot, next)) };
+                    return Page { keys: builder.keys, next: Some(Cursor::new(shard, next)) };
                 }
             }
         }
-        let next = (slot < self.slots.len()).then(|| Cursor::new(slot, id));
+        let next = (shard < self.shards.len()).then(|| Cursor::new(shard, id));
         Page { keys: builder.keys, next }
     }
 }

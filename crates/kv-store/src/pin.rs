@@ -7,7 +7,7 @@ use crate::{Metadata, Ranges};
 #[derive(Debug)]
 #[must_use = "the value's memory is leaked unless the pin is passed to `Store::unpin`"]
 pub struct Pin {
-    pub(crate) slot: u32,
+    pub(crate) shard: u32,
     pub(crate) id: u32,
     pub(crate) version: u64,
 }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::locked_shard::LockedShard;
 use crate::pool::{AllocError, Block};
 use crate::{Reservation, ReserveError, Store, Timestamp, WhenFull};
 
@@ -38,13 +39,13 @@ impl Store {
 
     /// The earliest expiry of all values.
     pub fn next_expiry(&self) -> Option<Timestamp> {
-        self.slots.iter().filter_map(|slot| slot.earliest()).min()
+        self.shards.iter().filter_map(|shard| shard.earliest()).min()
     }
 
     /// Removes all values. The memory of pinned values is freed when they are unpinned.
     pub fn clear(&self) {
-        for slot in &self.slots {
-            let blocks = slot.lock().clear();
+        for shard in &self.shards {
+            let blocks = shard.lock().clear();
             self.release_all(blocks);
         }
     }
@@ -93,7 +94,7 @@ impl Store {
     }
 
     fn pinned_bytes(&self) -> u64 {
-        self.slots.iter().map(|slot| slot.pinned_bytes()).sum()
+        self.shards.iter().map(|shard| shard.pinned_bytes()).sum()
     }
 
     /// Removes expired values from all shards that have some.
@@ -102,8 +103,9 @@ impl Store {
             return 0;
         }
         let mut count = 0;
-        for slot in self.slots.iter().filter(|slot| slot.earliest().is_some_and(|due| due <= now)) {
-            let mut shard = slot.lock();
+        let is_due = |shard: &&LockedShard| shard.earliest().is_some_and(|due| due <= now);
+        for shard in self.shards.iter().filter(is_due) {
+            let mut shard = shard.lock();
             while count < max
                 && let Some((when, id)) = shard.first_expiry()
                 && when <= now
@@ -112,7 +114,7 @@ impl Store {
                 count += 1;
             }
         }
-        // A commit publishes its expiry at the slot before it lowers `no_expiry_before`. So an expiry that the
+        // A commit publishes its expiry beside the lock before it lowers `no_expiry_before`. So an expiry that the
         // first read missed is either lowered after the store, or seen by the second read.
         let next = || self.next_expiry().map_or(u64::MAX, |next| next.0);
         self.shared.no_expiry_before.store(next(), Ordering::SeqCst);
@@ -125,9 +127,9 @@ impl Store {
     /// one, and a long value would never find enough.
     fn evict(&self, missing: u64, state: &mut ReserveState) -> bool {
         let (mut bytes, mut idle) = (0, 0);
-        while bytes < missing && state.freed.len() < MAX_BATCH && idle < self.slots.len() {
+        while bytes < missing && state.freed.len() < MAX_BATCH && idle < self.shards.len() {
             let next = self.shared.next_victim.fetch_add(1, Ordering::Relaxed);
-            let Some(block) = self.slots[next & (self.slots.len() - 1)].lock().evict() else {
+            let Some(block) = self.shards[next & (self.shards.len() - 1)].lock().evict() else {
                 idle += 1;
                 continue;
             };
@@ -143,8 +145,8 @@ impl Store {
     fn sweep(&self, state: &mut ReserveState) -> bool {
         state.sweeps += 1;
         let sparse = self.pool().sparsest(state.length);
-        for slot in &self.slots {
-            slot.lock().evict_from(&sparse, &mut state.freed);
+        for shard in &self.shards {
+            shard.lock().evict_from(&sparse, &mut state.freed);
         }
         !state.freed.is_empty()
     }

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
+use crate::locked_shard::LockedShard;
 use crate::pool::{Block, Pool};
 use crate::shard::{Found, Hashing, Shard, Value};
-use crate::shard_slot::ShardSlot;
 use crate::{
     Committed, Condition, Key, Metadata, Pin, Pinned, Reservation, Settings, Timestamp, Usage,
     WhenFull, WriteError,
@@ -19,7 +19,7 @@ use crate::{
 /// index is briefly in neither.
 #[derive(Debug)]
 pub struct Store {
-    pub(crate) slots: Box<[ShardSlot]>,
+    pub(crate) shards: Box<[LockedShard]>,
     pub(crate) when_full: WhenFull,
     /// The memory limit of one shard's index.
     max_index_bytes: u64,
@@ -45,9 +45,9 @@ impl Store {
     /// An empty store.
     pub fn new(settings: Settings) -> Store {
         let hashing = Hashing::new(settings.seed);
-        let slot = |_| ShardSlot::new(Shard::new(hashing.clone()));
+        let shard = |_| LockedShard::new(Shard::new(hashing.clone()));
         Store {
-            slots: (0..settings.shard_count()).map(slot).collect(),
+            shards: (0..settings.shard_count()).map(shard).collect(),
             when_full: settings.when_full,
             max_index_bytes: settings.index_bytes / settings.shard_count() as u64,
             hashing,
@@ -63,12 +63,12 @@ impl Store {
 
     /// Pins the value of a key, to be read. An expired value is removed instead.
     pub fn pin(&self, key: Key<'_>, now: Timestamp) -> Option<Pinned> {
-        let (hash, slot) = self.locate(key);
-        let mut shard = self.slots[slot].lock();
+        let (hash, number) = self.locate(key);
+        let mut shard = self.shards[number].lock();
         let freed = match shard.find(hash, key, now) {
             Found::Live(id) => {
                 let (metadata, ranges) = (shard.metadata(id), shard.pin(id));
-                let pin = Pin { slot: slot as u32, id, version: metadata.version };
+                let pin = Pin { shard: number as u32, id, version: metadata.version };
                 return Some(Pinned { pin, metadata, ranges });
             }
             Found::Expired(id) => shard.expire(id),
@@ -82,8 +82,8 @@ impl Store {
 
     /// The metadata of a key's value. Does not count as a read of the value.
     pub fn stat(&self, key: Key<'_>, now: Timestamp) -> Option<Metadata> {
-        let (hash, slot) = self.locate(key);
-        let shard = self.slots[slot].lock();
+        let (hash, number) = self.locate(key);
+        let shard = self.shards[number].lock();
         match shard.find(hash, key, now) {
             Found::Live(id) => Some(shard.metadata(id)),
             Found::Expired(_) | Found::Absent => None,
@@ -96,7 +96,7 @@ impl Store {
     ///
     /// May panic if the pin is of another store.
     pub fn unpin(&self, pin: Pin) {
-        let freed = self.slots[pin.slot as usize].lock().unpin(pin.id, pin.version);
+        let freed = self.shards[pin.shard as usize].lock().unpin(pin.id, pin.version);
         self.release(freed);
     }
 
@@ -141,8 +141,8 @@ impl Store {
         now: Timestamp,
     ) -> Result<Committed, WriteError> {
         let block = self.end_reservation(reservation);
-        let (hash, slot) = self.locate(key);
-        let mut shard = self.slots[slot].lock();
+        let (hash, number) = self.locate(key);
+        let mut shard = self.shards[number].lock();
         let found = shard.find(hash, key, now);
         if let Err(refused) = condition.check(shard.version(found)) {
             drop(shard);
@@ -186,8 +186,8 @@ impl Store {
         condition: Condition,
         now: Timestamp,
     ) -> Result<Option<u64>, WriteError> {
-        let (hash, slot) = self.locate(key);
-        let mut shard = self.slots[slot].lock();
+        let (hash, number) = self.locate(key);
+        let mut shard = self.shards[number].lock();
         let found = shard.find(hash, key, now);
         let version = shard.version(found);
         condition.check(version)?;
@@ -204,8 +204,8 @@ impl Store {
     /// The current usage and counters.
     pub fn usage(&self) -> Usage {
         let mut usage = Usage::default();
-        self.slots.iter().for_each(|slot| slot.lock().count(&mut usage));
-        usage.index_bytes += size_of_val(&*self.slots) as u64;
+        self.shards.iter().for_each(|shard| shard.lock().count(&mut usage));
+        usage.index_bytes += size_of_val(&*self.shards) as u64;
         usage.reserved_bytes = self.shared.reserved_bytes.load(Ordering::Relaxed);
         let pool = self.pool();
         usage.free_bytes = pool.free_bytes();
@@ -249,7 +249,7 @@ impl Store {
     /// lowest bits of the hash, so the shard is chosen by those between.
     fn locate(&self, key: Key<'_>) -> (u64, usize) {
         let hash = self.hashing.of(key.as_bytes());
-        (hash, (hash >> 32) as usize & (self.slots.len() - 1))
+        (hash, (hash >> 32) as usize & (self.shards.len() - 1))
     }
 
     /// Ends a reservation; returns its block.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use fabric::Side;
 use fabric::session::{self, Credentials};
 
-use crate::control_channel::{ControlChannel, STEP_TIMEOUT, unexpected};
+use crate::control_connection::{ControlConnection, STEP_TIMEOUT, unexpected};
 use crate::end::End;
 use crate::latency_recorder::LatencyRecorder;
 use crate::message::{Hello, Message};
@@ -18,7 +18,7 @@ use report::{Outcome, Rail};
 
 /// A connection to a server, for one measurement after the other.
 pub struct Client {
-    control: ControlChannel,
+    control: ControlConnection,
     hello: Hello,
     server: SocketAddr,
     transports: Transports,
@@ -47,7 +47,7 @@ impl Client {
             session::connect(server, credentials, &ours, &session::Config::default(), limit)?;
         let hello = Hello::parse(session.hello()).map_err(Error::refused)?;
         Ok(Client {
-            control: ControlChannel::new(session),
+            control: ControlConnection::new(session),
             hello,
             server,
             transports,

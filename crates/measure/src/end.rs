@@ -7,7 +7,7 @@ use fabric::{
     Completion, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window, Work,
 };
 
-use crate::control_channel::{ControlChannel, STEP_TIMEOUT, unexpected};
+use crate::control_connection::{ControlConnection, STEP_TIMEOUT, unexpected};
 use crate::message::{Bytes, Message};
 use crate::{Error, pattern};
 use report::{Operation, Plan, Test};
@@ -39,7 +39,7 @@ struct Memories {
 impl End {
     /// Connects the lanes, together with the other end; the dialling end sends first.
     pub(crate) fn connect(
-        control: &mut ControlChannel,
+        control: &mut ControlConnection,
         fabrics: &[Box<dyn Fabric>],
         plan: &Plan,
         side: Side,
@@ -73,7 +73,7 @@ impl End {
         Ok(end)
     }
 
-    fn grant(&mut self, control: &mut ControlChannel, side: Side) -> Result<(), Error> {
+    fn grant(&mut self, control: &mut ControlConnection, side: Side) -> Result<(), Error> {
         let mut grants = Vec::new();
         for test_lane in &mut self.test_lanes {
             grants.push(Bytes(test_lane.lane.grant(&test_lane.target)?.to_bytes().to_vec()));
@@ -123,7 +123,7 @@ impl TestLane {
     /// The operation of a slot.
     pub(crate) fn op(&self, plan: &Plan, slot: usize) -> Result<Op, Error> {
         let op_id = slot as u64;
-        let offset = slot % plan.slots() * plan.stride() as usize + lead(plan);
+        let offset = slot % plan.slots() * plan.stride() as usize + padding(plan);
         let range = offset..offset + plan.size as usize;
         if plan.operation == Operation::Send {
             return Ok(Op::send(op_id, self.source.slice(range)));
@@ -164,7 +164,7 @@ impl TestLane {
 
 /// The offset of a message in its slot: its last eight bytes must be aligned, if their change shows
 /// that it arrived.
-pub(crate) fn lead(plan: &Plan) -> usize {
+pub(crate) fn padding(plan: &Plan) -> usize {
     match (plan.test, plan.operation) {
         (Test::Latency, Operation::Write) => (8 - plan.size as usize % 8) % 8,
         _ => 0,
@@ -173,7 +173,7 @@ pub(crate) fn lead(plan: &Plan) -> usize {
 
 /// Sends our message and receives the other end's; the dialling end sends first.
 pub(crate) fn exchange(
-    control: &mut ControlChannel,
+    control: &mut ControlConnection,
     ours: Message,
     side: Side,
 ) -> Result<Message, Error> {

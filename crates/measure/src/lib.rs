@@ -9,7 +9,7 @@
 //! Start at [`Client::measure`]; plans and results are [`report`]'s. The hot loops are `stream.rs` and `pingpong.rs`.
 
 mod client;
-mod control_channel;
+mod control_connection;
 mod cpu;
 mod end;
 mod error;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use fabric::{Done, Op, Work};
 
 use crate::Error;
-use crate::end::{TestLane, lead};
+use crate::end::{TestLane, padding};
 use crate::latency_recorder::LatencyRecorder;
 use crate::stream::{STALL_TIMEOUT, TICK_INTERVAL};
 use crate::ticks::{Stopwatch, ticks};
@@ -183,7 +183,7 @@ impl<'t> Writer<'t> {
     fn new(test_lane: &'t mut TestLane, plan: &Plan) -> Result<Self, Error> {
         let ready = VecDeque::from([test_lane.op(plan, 0)?]);
         let polls = test_lane.lane.caps().peer_must_poll;
-        Ok(Writer { test_lane, ready, mark: lead(plan) + plan.size as usize - 8, polls })
+        Ok(Writer { test_lane, ready, mark: padding(plan) + plan.size as usize - 8, polls })
     }
 
     fn round(&mut self, round: u64, on_tick: OnTick<'_>) -> Result<(), Error> {
@@ -365,7 +365,7 @@ const LAST_ROUND: u64 = u64::MAX;
 /// The immediate data of the last message.
 const LAST_MESSAGE: u32 = u32::MAX;
 /// Loads of memory per poll of a lane that needs no polling, polls per yield of the CPU, and polls per
-/// check of the control channel.
+/// check of the control connection.
 const LOADS_PER_POLL: u32 = 32;
 const POLLS_PER_YIELD: u32 = 1024;
 const POLLS_PER_TICK: u32 = 4 * POLLS_PER_YIELD;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use fabric::session::{Credentials, Keyring, ListenerConfig, Refusal, Session, SessionListener};
 use fabric::{Side, tcp};
 
-use crate::control_channel::{ControlChannel, STEP_TIMEOUT, unexpected};
+use crate::control_connection::{ControlConnection, STEP_TIMEOUT, unexpected};
 use crate::end::End;
 use crate::latency_recorder::LatencyRecorder;
 use crate::message::{Hello, Message};
@@ -117,7 +117,7 @@ impl ClientHandler {
     fn serve(&self, session: Session) {
         let client = format!("{} ({})", session.peer_address(), session.identity());
         let identity = session.identity().to_owned();
-        let mut control = ControlChannel::new(session);
+        let mut control = ControlConnection::new(session);
         // An idle client uses a thread and a descriptor; the number of clients is limited.
         while let Ok(message) = control.receive(IDLE_TIMEOUT) {
             let (plan, done) = match message {
@@ -156,7 +156,7 @@ impl ClientHandler {
     /// connected, and stops waiting if not.
     fn relay(
         &self,
-        control: &mut ControlChannel,
+        control: &mut ControlConnection,
         identity: &str,
         to: &str,
         plan: &Plan,
@@ -181,7 +181,7 @@ impl ClientHandler {
 
     fn measure(
         &self,
-        control: &mut ControlChannel,
+        control: &mut ControlConnection,
         plan: &Plan,
         theirs: &[crate::message::Bytes],
     ) -> Result<(), Error> {
@@ -206,7 +206,7 @@ impl ClientHandler {
 }
 
 /// This end's part of a measurement.
-fn run(control: &mut ControlChannel, plan: &Plan, end: &mut End) -> Result<Message, Error> {
+fn run(control: &mut ControlConnection, plan: &Plan, end: &mut End) -> Result<Message, Error> {
     if plan.operation == Operation::Send {
         end.test_lanes.iter_mut().for_each(|test_lane| test_lane.post_receives(plan));
     }
@@ -270,7 +270,7 @@ fn relay_measurement(
 }
 
 /// Checks that the other end is connected, and has sent no message.
-fn expect_no_message(control: &mut ControlChannel) -> Result<(), Error> {
+fn expect_no_message(control: &mut ControlConnection) -> Result<(), Error> {
     match control.try_receive()? {
         None => Ok(()),
         Some(other) => Err(unexpected(&other)),

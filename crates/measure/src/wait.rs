@@ -8,7 +8,7 @@ use fabric::{Op, SPIN_TIME, busy_wait};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::Error;
-use crate::control_channel::{ControlChannel, unexpected};
+use crate::control_connection::{ControlConnection, unexpected};
 use crate::end::TestLane;
 use crate::message::Message;
 use report::Plan;
@@ -17,7 +17,7 @@ use report::Plan;
 pub(crate) fn serve_until_end(
     test_lanes: &mut [TestLane],
     plan: &Plan,
-    control: &mut ControlChannel,
+    control: &mut ControlConnection,
     received: &mut u64,
 ) -> Result<usize, Error> {
     let mut busy = Instant::now();
@@ -61,8 +61,12 @@ fn collect(test_lanes: &mut [TestLane], received: &mut u64) -> bool {
     any
 }
 
-/// A pause between polls: busy-waits for a short time, then sleeps until a lane or the control channel is readable.
-pub(crate) fn pause(test_lanes: &mut [TestLane], idle: Duration, control: Option<&ControlChannel>) {
+/// A pause between polls: busy-waits for a short time, then sleeps until a lane or the control connection is readable.
+pub(crate) fn pause(
+    test_lanes: &mut [TestLane],
+    idle: Duration,
+    control: Option<&ControlConnection>,
+) {
     if busy_wait(idle) {
         return;
     }
@@ -78,7 +82,7 @@ pub(crate) fn pause(test_lanes: &mut [TestLane], idle: Duration, control: Option
     let _ = poll(&mut fds, Timespec::try_from(MAX_SLEEP).ok().as_ref());
 }
 
-/// Polls between two checks of the control channel, while lanes are busy.
+/// Polls between two checks of the control connection, while lanes are busy.
 const POLLS_PER_CONTROL_CHECK: u32 = 256;
 /// Sleeps are short, since an event of one lane does not wake another.
 const MAX_SLEEP: Duration = Duration::from_millis(20);

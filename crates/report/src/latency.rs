@@ -24,7 +24,7 @@ pub struct Latency {
     /// Standard deviation.
     pub stdev_ns: f64,
     /// Histogram for plots: the upper bound of each bucket, and its number of samples.
-    #[serde(rename = "steps")]
+    #[serde(alias = "steps")]
     pub buckets: Vec<(u64, u64)>,
 }
 

@@ -191,6 +191,21 @@ fn the_schema_has_every_field_and_no_other() {
 }
 
 #[test]
+fn documents_with_earlier_names_can_be_read() {
+    let document = full();
+    let mut value = serde_json::to_value(&document).expect("JSON");
+    rename(&mut value["points"][0]["latency"], "buckets", "steps");
+    rename(&mut value["matrix"], "slow_pairs", "slow_links");
+    assert_eq!(Document::parse(&value.to_string()), Ok(document));
+}
+
+fn rename(object: &mut Value, from: &str, to: &str) {
+    let fields = object.as_object_mut().expect("an object");
+    let value = fields.remove(from).expect("the field");
+    fields.insert(to.to_owned(), value);
+}
+
+#[test]
 fn measurements_follow_from_what_was_measured() {
     let point = Point::new(&outcome(), "a", "b", "");
     assert_eq!((point.bytes_per_second, point.messages_per_second), (Some(320.0), Some(5.0)));

@@ -195,7 +195,7 @@ impl ExportRequest {
             }
         }
         let commands = open.iter().flat_map(|(by, port)| service.open(by, &port.to_string()));
-        let why = "the packet filter may drop clients: RoCE of NICs bypasses it, but soft-RoCE (UDP 4791), iWARP and \
+        let why = "the firewall may drop clients: RoCE of NICs bypasses it, but soft-RoCE (UDP 4791), iWARP and \
                    mounts over TCP do not";
         plan.advise("firewall", why, commands.collect());
     }

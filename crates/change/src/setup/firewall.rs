@@ -14,7 +14,7 @@ pub(super) fn propose(context: &Context<'_>, plan: &mut Plan) -> Result<(), Refu
         Some(rules) if rules.readable => {
             let drops_roce = soft && !accepts_roce(rules);
             if drops_roce {
-                let why = "the packet filter drops soft-RoCE: UDP port 4791 is not accepted";
+                let why = "the firewall drops soft-RoCE: UDP port 4791 is not accepted";
                 plan.advise(
                     "firewall",
                     why,
@@ -83,5 +83,5 @@ impl FirewallService {
     }
 }
 
-const PROGRAMS: &str = "RoCE of NICs bypasses the packet filter, but programs connect over TCP first, MPI to ports that the \
+const PROGRAMS: &str = "RoCE of NICs bypasses the firewall, but programs connect over TCP first, MPI to ports that the \
                         kernel chooses: accept the network of your jobs' hosts";

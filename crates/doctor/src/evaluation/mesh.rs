@@ -1,4 +1,4 @@
-//! Measurements of every pair of several hosts: in which rounds, and which link or host is slow.
+//! Measurements of every pair of several hosts: in which rounds, and which pair or host is slow.
 
 use report::{FailedPair, Matrix, SlowHost, SlowPair};
 
@@ -30,7 +30,7 @@ pub fn rounds(hosts: usize) -> Vec<Vec<(usize, usize)>> {
     (0..rounds).map(pairs).collect()
 }
 
-/// The matrix of results, with slow links and hosts: those far below the median.
+/// The matrix of results, with slow pairs and hosts: those far below the median.
 pub fn matrix(hosts: &[String], results: &[PairResult]) -> Matrix {
     let count = hosts.len();
     let mut matrix = Matrix {
@@ -59,7 +59,7 @@ pub fn matrix(hosts: &[String], results: &[PairResult]) -> Matrix {
     matrix
 }
 
-/// Finds hosts all of whose links are slow, then slow links of the other hosts.
+/// Finds hosts all of whose pairs are slow, then slow pairs of the other hosts.
 fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
     let count = matrix.hosts.len();
     let slower = |one: usize, other: usize| {
@@ -67,14 +67,14 @@ fn find_slow(matrix: &mut Matrix, median_gbps: f64) {
         directions.into_iter().flatten().min_by(f64::total_cmp)
     };
     let is_slow = |gbps: f64| gbps < SLOW * median_gbps;
-    let links_of = |host: usize| {
+    let pairs_of = |host: usize| {
         (0..count).filter(move |other| *other != host).filter_map(move |other| slower(host, other))
     };
     let bad: Vec<usize> = (0..count)
-        .filter(|host| links_of(*host).count() > 1 && links_of(*host).all(is_slow))
+        .filter(|host| pairs_of(*host).count() > 1 && pairs_of(*host).all(is_slow))
         .collect();
     let slow_hosts = bad.iter().filter_map(|host| {
-        let gbps = median(links_of(*host).collect())?;
+        let gbps = median(pairs_of(*host).collect())?;
         let ratio_to_median = gbps / median_gbps;
         Some(SlowHost { host: matrix.hosts[*host].clone(), gbps, ratio_to_median })
     });
@@ -112,7 +112,7 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// Links below this part of the median are slow: links of one fabric differ by less.
+/// Pairs below this part of the median are slow: pairs of one network differ by less.
 const SLOW: f64 = 0.6;
 
 #[cfg(test)]

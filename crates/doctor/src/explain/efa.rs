@@ -1,9 +1,9 @@
 //! Error numbers of libfabric's EFA provider (`prov_errno`): up to 15 from the device, from 4096 on from the provider.
 
-use super::Subject;
+use super::ErrorClass;
 use super::scan::{has_word, has_word_start, number, number_after};
 
-pub(super) fn read(lower: &str) -> Option<(String, Vec<String>, Subject)> {
+pub(super) fn read(lower: &str) -> Option<(String, Vec<String>, ErrorClass)> {
     let number = ["prov_errno", "efa internal error"]
         .iter()
         .find_map(|word| number_after(lower, word))
@@ -15,8 +15,8 @@ pub(super) fn read(lower: &str) -> Option<(String, Vec<String>, Subject)> {
         None if !is_named(lower) => return None,
         None => TABLE.iter().rev().find(|row| lower.contains(&row.1.to_lowercase()))?,
     };
-    let (number, words, subject, meaning) = *row;
-    Some((format!("EFA {number}: {words}"), vec![meaning.to_owned()], subject))
+    let (number, words, class, meaning) = *row;
+    Some((format!("EFA {number}: {words}"), vec![meaning.to_owned()], class))
 }
 
 fn is_named(lower: &str) -> bool {
@@ -35,133 +35,143 @@ fn at_the_end(lower: &str) -> Option<u32> {
     number(last).map(|number| number.value)
 }
 
-type Row = (u32, &'static str, Subject, &'static str);
+type Row = (u32, &'static str, ErrorClass, &'static str);
 
 const TABLE: &[Row] = &[
-    (1, "flushed", Subject::Flushed, "The queue pair was closed with work requests in it."),
+    (1, "flushed", ErrorClass::Flushed, "The queue pair was closed with work requests in it."),
     (
         2,
         "internal error of the queue pair",
-        Subject::NicHealth,
+        ErrorClass::NicHealth,
         "The device failed the queue pair.",
     ),
     (
         3,
         "unsupported operation",
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         "This device does not support the operation; older instances have no RDMA write, or no read.",
     ),
     (
         4,
         "invalid address handle",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The address handle of the peer is not valid on this device: it was created on another \
          device, or destroyed.",
     ),
     (
         5,
         "invalid local key",
-        Subject::LocalProtection,
+        ErrorClass::LocalProtection,
         "Local memory is not registered, or only in part.",
     ),
-    (6, "message too long", Subject::LocalUse, "The message is longer than the device supports."),
+    (
+        6,
+        "message too long",
+        ErrorClass::LocalUse,
+        "The message is longer than the device supports.",
+    ),
     (
         7,
         "remote key not registered",
-        Subject::RemoteAccess,
+        ErrorClass::RemoteAccess,
         "The peer's memory is not registered, or only in part.",
     ),
     (
         8,
         "connection reset by the peer",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer closed the connection, or its process ended.",
     ),
     (
         9,
         "bad queue pair number",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer's queue pair does not exist: its process ended or was restarted.",
     ),
-    (10, "receiver not ready", Subject::NotReady, "The peer has no receive posted."),
+    (10, "receiver not ready", ErrorClass::NotReady, "The peer has no receive posted."),
     (
         11,
         "remote list too short",
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         "The peer's receive is shorter than the message.",
     ),
     (
         12,
         "bad status from the peer",
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         "The peer's device answered with something unexpected.",
     ),
     (
         13,
         "unresponsive receiver",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer answered before, but does not answer now.",
     ),
-    (14, "no handle at the peer", Subject::EfaPeer, "The peer does not know the local address."),
-    (15, "unreachable peer", Subject::EfaReach, "The peer never answered."),
-    (4105, "out of memory", Subject::Registration, "Memory could not be allocated or locked."),
+    (14, "no handle at the peer", ErrorClass::EfaPeer, "The peer does not know the local address."),
+    (15, "unreachable peer", ErrorClass::EfaReach, "The peer never answered."),
+    (4105, "out of memory", ErrorClass::Registration, "Memory could not be allocated or locked."),
     (
         4113,
         "handshake could not be sent",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The first message to the peer could not be sent.",
     ),
     (
         4124,
         "unresponsive receiver",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer answered before, but does not answer now.",
     ),
     (
         4126,
         "unresponsive receiver, no handshake",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer's device answers, but its process does not.",
     ),
     (
         18,
         "the peer lacks a feature",
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         "The peer's device or version does not support the operation.",
     ),
-    (4100, "a packet could not be posted", Subject::LocalUse, "A send was refused by the device."),
-    (4101, "a packet could not be sent", Subject::EfaPeer, "A packet to the peer failed."),
+    (
+        4100,
+        "a packet could not be posted",
+        ErrorClass::LocalUse,
+        "A send was refused by the device.",
+    ),
+    (4101, "a packet could not be sent", ErrorClass::EfaPeer, "A packet to the peer failed."),
     (
         4110,
         "an address could not be inserted",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer's address is invalid, or a limit of the device is reached.",
     ),
     (
         4111,
         "the peer refused the address",
-        Subject::RemoteAccess,
+        ErrorClass::RemoteAccess,
         "The peer's memory is not registered, or only in part, or without the right.",
     ),
     (
         4112,
         "receives could not be posted",
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         "A receive was refused by the device.",
     ),
-    (4114, "a send could not be posted", Subject::LocalUse, "A send was refused by the device."),
-    (4116, "a read could not be posted", Subject::LocalUse, "A read was refused by the device."),
-    (4117, "a read could not be posted", Subject::LocalUse, "A read was refused by the device."),
+    (4114, "a send could not be posted", ErrorClass::LocalUse, "A send was refused by the device."),
+    (4116, "a read could not be posted", ErrorClass::LocalUse, "A read was refused by the device."),
+    (4117, "a read could not be posted", ErrorClass::LocalUse, "A read was refused by the device."),
     (
         4122,
         "an error of shared memory",
-        Subject::Other,
+        ErrorClass::Other,
         "The provider uses shared memory for processes of the same host; that failed.",
     ),
     (
         4127,
         "the peer aborted",
-        Subject::EfaPeer,
+        ErrorClass::EfaPeer,
         "The peer closed its endpoint or its memory while a transfer was in flight.",
     ),
 ];

@@ -11,11 +11,11 @@ mod cause;
 mod completion;
 mod efa;
 mod errno;
+mod error_class;
 mod phrase;
 mod scan;
 mod source;
 mod status;
-mod subject;
 mod vendor;
 mod xid;
 
@@ -26,10 +26,10 @@ use cause::Cause;
 pub use cause::LineEvidence;
 pub use completion::Completion;
 pub use errno::Errno;
+pub use error_class::ErrorClass;
 use phrase::Phrase;
 pub use source::Source;
 pub use status::Status;
-pub use subject::Subject;
 pub use vendor::Syndrome;
 
 /// A known error line.
@@ -50,7 +50,7 @@ pub struct ErrorLine {
     /// The error number, if the line has one.
     pub errno: Option<Errno>,
     /// What it is about, which selects the causes.
-    pub subject: Subject,
+    pub class: ErrorClass,
 }
 
 /// A line with its possible causes, the likeliest first.
@@ -104,8 +104,8 @@ impl LogParser {
     pub fn add(&mut self, line: &str) {
         let Some(error) = parse_line(cut(line)) else { return };
         let same = |earlier: &ErrorLine| {
-            (earlier.subject, earlier.source, &earlier.title)
-                == (error.subject, error.source, &error.title)
+            (earlier.class, earlier.source, &earlier.title)
+                == (error.class, error.source, &error.title)
         };
         match self.errors.iter().position(same) {
             Some(earlier) => self.errors[earlier].times += 1,
@@ -153,13 +153,13 @@ fn parse_line(line: &str) -> Option<ErrorLine> {
         return Some(ErrorLine {
             title: completion.title(),
             meaning: completion.meaning(),
-            subject: completion.status.subject,
+            class: completion.status.class,
             completion: Some(completion),
             ..ErrorLine::bare(line)
         });
     }
-    if let Some((title, meaning, subject)) = xid::read(line).or_else(|| efa::read(&lower)) {
-        return Some(ErrorLine { title, meaning, subject, ..ErrorLine::bare(line) });
+    if let Some((title, meaning, class)) = xid::read(line).or_else(|| efa::read(&lower)) {
+        return Some(ErrorLine { title, meaning, class, ..ErrorLine::bare(line) });
     }
     let (phrase, errno) = found.phrase(&lower)?;
     Some(ErrorLine::bare(line).of_phrase(phrase, errno))
@@ -187,7 +187,7 @@ impl ErrorLine {
             meaning: Vec::new(),
             completion: None,
             errno: None,
-            subject: Subject::Other,
+            class: ErrorClass::Other,
         }
     }
 
@@ -198,7 +198,7 @@ impl ErrorLine {
             None => phrase.title.to_owned(),
         };
         let meaning = vec![phrase.meaning.to_owned()];
-        ErrorLine { title, meaning, subject: phrase.subject, errno, ..self }
+        ErrorLine { title, meaning, class: phrase.class, errno, ..self }
     }
 }
 
@@ -223,7 +223,7 @@ fn possible_causes(error: &ErrorLine, input: &CheckInput<'_>) -> Vec<PossibleCau
         (evidence, state)
     };
     let mut ranked: Vec<_> = error
-        .subject
+        .class
         .causes()
         .iter()
         .map(|cause| {
@@ -241,7 +241,7 @@ fn check_cause(cause: &Cause, evidence: LineEvidence, input: &CheckInput<'_>) ->
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let state = match findings.first().map(|finding| finding.severity) {
         None | Some(Severity::Unknown) => State::Unknown,
-        Some(verdict) if verdict >= cause.min_verdict => State::Found,
+        Some(severity) if severity >= cause.min_severity => State::Found,
         Some(_) => State::NotFound,
     };
     PossibleCause {

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Subject;
+use super::ErrorClass;
 
 /// A status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -14,7 +14,7 @@ pub struct Status {
     /// What happened.
     pub meaning: &'static str,
     #[serde(skip)]
-    pub(super) subject: Subject,
+    pub(super) class: ErrorClass,
     /// Descriptions by libibverbs and UCX, in lower case.
     #[serde(skip)]
     words: &'static [&'static str],
@@ -65,20 +65,20 @@ const fn row(
     number: u32,
     name: &'static str,
     mlx5: Option<u32>,
-    subject: Subject,
+    class: ErrorClass,
     words: &'static [&'static str],
     meaning: &'static str,
 ) -> Status {
-    Status { number, name, meaning, subject, words, mlx5 }
+    Status { number, name, meaning, class, words, mlx5 }
 }
 
 const TABLE: &[Status] = &[
-    row(0, "IBV_WC_SUCCESS", None, Subject::Other, &[], "The operation succeeded."),
+    row(0, "IBV_WC_SUCCESS", None, ErrorClass::Other, &[], "The operation succeeded."),
     row(
         1,
         "IBV_WC_LOC_LEN_ERR",
         Some(0x01),
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["local length error", "local length on", "local len err"],
         "A message did not fit: the local receive is shorter than the message, or a send is longer \
          than the port allows.",
@@ -87,7 +87,7 @@ const TABLE: &[Status] = &[
         2,
         "IBV_WC_LOC_QP_OP_ERR",
         Some(0x02),
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["local qp operation", "local qp op", "loc qp op"],
         "The local queue pair found a work request that it cannot execute.",
     ),
@@ -95,7 +95,7 @@ const TABLE: &[Status] = &[
         3,
         "IBV_WC_LOC_EEC_OP_ERR",
         None,
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["local ee context operation"],
         "A local end-to-end context failed; only reliable datagrams have them.",
     ),
@@ -103,7 +103,7 @@ const TABLE: &[Status] = &[
         4,
         "IBV_WC_LOC_PROT_ERR",
         Some(0x04),
-        Subject::LocalProtection,
+        ErrorClass::LocalProtection,
         &["local protection", "local prot err", "loc prot"],
         "The NIC could not access local memory: the key, the range, or the path to the memory is \
          wrong.",
@@ -112,7 +112,7 @@ const TABLE: &[Status] = &[
         5,
         "IBV_WC_WR_FLUSH_ERR",
         Some(0x05),
-        Subject::Flushed,
+        ErrorClass::Flushed,
         &[
             "work request flushed",
             "wr flush",
@@ -128,7 +128,7 @@ const TABLE: &[Status] = &[
         6,
         "IBV_WC_MW_BIND_ERR",
         Some(0x06),
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["memory management operation", "memory bind operation", "memory window bind", "mw bind"],
         "A memory window could not be bound.",
     ),
@@ -136,7 +136,7 @@ const TABLE: &[Status] = &[
         7,
         "IBV_WC_BAD_RESP_ERR",
         Some(0x10),
-        Subject::Other,
+        ErrorClass::Other,
         &["bad response"],
         "The peer's response matches no request.",
     ),
@@ -144,7 +144,7 @@ const TABLE: &[Status] = &[
         8,
         "IBV_WC_LOC_ACCESS_ERR",
         Some(0x11),
-        Subject::LocalProtection,
+        ErrorClass::LocalProtection,
         &["local access error", "local access on", "local access err", "loc access err"],
         "Received data could not be written to local memory: it is not registered for that.",
     ),
@@ -152,7 +152,7 @@ const TABLE: &[Status] = &[
         9,
         "IBV_WC_REM_INV_REQ_ERR",
         Some(0x12),
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         &["remote invalid request", "remote invalid rd request", "remote inval", "rem inv req"],
         "The peer's NIC does not support or not allow the request.",
     ),
@@ -160,7 +160,7 @@ const TABLE: &[Status] = &[
         10,
         "IBV_WC_REM_ACCESS_ERR",
         Some(0x13),
-        Subject::RemoteAccess,
+        ErrorClass::RemoteAccess,
         &[
             "remote access error",
             "remote memory access error",
@@ -174,7 +174,7 @@ const TABLE: &[Status] = &[
         11,
         "IBV_WC_REM_OP_ERR",
         Some(0x14),
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         &["remote operation err", "remote qp on", "remote op err", "rem op err"],
         "The peer's NIC could not complete the operation.",
     ),
@@ -183,7 +183,7 @@ const TABLE: &[Status] = &[
         13,
         "IBV_WC_RNR_RETRY_EXC_ERR",
         Some(0x16),
-        Subject::NotReady,
+        ErrorClass::NotReady,
         &[
             "rnr retry exc",
             "rnr retry count",
@@ -199,7 +199,7 @@ const TABLE: &[Status] = &[
         12,
         "IBV_WC_RETRY_EXC_ERR",
         Some(0x15),
-        Subject::RetryExceeded,
+        ErrorClass::RetryExceeded,
         &[
             "transport retry",
             "retry exceeded error",
@@ -215,7 +215,7 @@ const TABLE: &[Status] = &[
         14,
         "IBV_WC_LOC_RDD_VIOL_ERR",
         None,
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["local rdd violation"],
         "Reliable datagram domains do not match.",
     ),
@@ -223,7 +223,7 @@ const TABLE: &[Status] = &[
         15,
         "IBV_WC_REM_INV_RD_REQ_ERR",
         None,
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         &["remote invalid rd"],
         "The peer refused a reliable datagram.",
     ),
@@ -231,7 +231,7 @@ const TABLE: &[Status] = &[
         16,
         "IBV_WC_REM_ABORT_ERR",
         Some(0x22),
-        Subject::RemoteUse,
+        ErrorClass::RemoteUse,
         &["aborted error", "remote aborted", "operation aborted"],
         "The peer aborted the operation.",
     ),
@@ -239,7 +239,7 @@ const TABLE: &[Status] = &[
         17,
         "IBV_WC_INV_EECN_ERR",
         None,
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["invalid ee context number"],
         "An end-to-end context number is wrong.",
     ),
@@ -247,16 +247,16 @@ const TABLE: &[Status] = &[
         18,
         "IBV_WC_INV_EEC_STATE_ERR",
         None,
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["invalid ee context state"],
         "An end-to-end context is in the wrong state.",
     ),
-    row(19, "IBV_WC_FATAL_ERR", None, Subject::NicHealth, &["ibv_wc_fatal"], "The NIC failed."),
+    row(19, "IBV_WC_FATAL_ERR", None, ErrorClass::NicHealth, &["ibv_wc_fatal"], "The NIC failed."),
     row(
         20,
         "IBV_WC_RESP_TIMEOUT_ERR",
         None,
-        Subject::RetryExceeded,
+        ErrorClass::RetryExceeded,
         &["response timeout"],
         "The peer did not respond in time.",
     ),
@@ -264,7 +264,7 @@ const TABLE: &[Status] = &[
         21,
         "IBV_WC_GENERAL_ERR",
         None,
-        Subject::Other,
+        ErrorClass::Other,
         &["ibv_wc_general", ": general error"],
         "Another error; only the vendor's syndrome has details.",
     ),
@@ -272,7 +272,7 @@ const TABLE: &[Status] = &[
         22,
         "IBV_WC_TM_ERR",
         None,
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["tag matching error"],
         "Tag matching in the NIC failed.",
     ),
@@ -280,7 +280,7 @@ const TABLE: &[Status] = &[
         23,
         "IBV_WC_TM_RNDV_INCOMPLETE",
         None,
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         &["tm rendezvous"],
         "A tag matching rendezvous must be completed in software.",
     ),

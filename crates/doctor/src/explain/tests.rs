@@ -25,11 +25,11 @@ fn a_receiver_that_is_not_ready_is_not_a_lost_packet() {
         "completion with status IBV_WC_RNR_RETRY_EXC_ERR",
         "wc status RNR_RETRY_EXC_ERR",
     ] {
-        let subject = parse(line).into_iter().next().map(|error| error.subject);
-        assert_eq!(subject, Some(Subject::NotReady), "{line}");
+        let class = parse(line).into_iter().next().map(|error| error.class);
+        assert_eq!(class, Some(ErrorClass::NotReady), "{line}");
     }
     let line = "completion with status IBV_WC_RETRY_EXC_ERR";
-    assert_eq!(parse(line)[0].subject, Subject::RetryExceeded);
+    assert_eq!(parse(line)[0].class, ErrorClass::RetryExceeded);
 }
 
 #[test]
@@ -117,158 +117,162 @@ fn lines_without_a_completion() {
             "ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, \
              on dev mlx5_0:1, curr state INIT, next state RTR",
             Source::Nccl,
-            Subject::NoAnswer,
+            ErrorClass::NoAnswer,
         ),
         (
             "NCCL WARN Call to ibv_modify_qp failed with error No such device",
             Source::Nccl,
-            Subject::WrongGid,
+            ErrorClass::WrongGid,
         ),
-        ("NCCL WARN Call to ibv_reg_mr failed", Source::Nccl, Subject::Registration),
-        ("NCCL WARN Call to ibv_create_qp failed", Source::Nccl, Subject::Creation),
-        ("node:1:1 [0] NCCL INFO NET/IB : No device found.", Source::Nccl, Subject::NoDevice),
-        ("NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>", Source::Nccl, Subject::Fallback),
-        ("Unable to init the socket connection", Source::Perftest, Subject::OutOfBand),
-        ("Couldn't allocate MR", Source::Perftest, Subject::Registration),
+        ("NCCL WARN Call to ibv_reg_mr failed", Source::Nccl, ErrorClass::Registration),
+        ("NCCL WARN Call to ibv_create_qp failed", Source::Nccl, ErrorClass::Creation),
+        ("node:1:1 [0] NCCL INFO NET/IB : No device found.", Source::Nccl, ErrorClass::NoDevice),
+        ("NCCL INFO NET/Socket : Using [0]eth0:10.0.0.1<0>", Source::Nccl, ErrorClass::Fallback),
+        ("Unable to init the socket connection", Source::Perftest, ErrorClass::OutOfBand),
+        ("Couldn't allocate MR", Source::Perftest, ErrorClass::Registration),
         (
             "libfabric:451707:1708520807::efa:cq:efa_rdm_txe_handle_error():737<warn> err: 5, \
              message: Invalid address My EFA addr: fi_addr_efa://[fe80::13]:0:1 (7)",
             Source::Libfabric,
-            Subject::RemoteAccess,
+            ErrorClass::RemoteAccess,
         ),
         (
             "libfabric: cq error err: 113 prov_errno: 4124 Unresponsive receiver (connection \
              previously established)",
             Source::Libfabric,
-            Subject::EfaPeer,
+            ErrorClass::EfaPeer,
         ),
         (
             "NET/OFI Request completed with error. RC: 22. prov_errno 4",
             Source::Libfabric,
-            Subject::EfaPeer,
+            ErrorClass::EfaPeer,
         ),
         (
             "mlx5_core 0000:3b:00.0: mlx5_cmd_out_err:808: ACCESS_REG(0x805) op_mod(0x1) failed, \
              status bad parameter(0x3), syndrome (0x9a6171), err(-22)",
             Source::Kernel,
-            Subject::Restricted,
+            ErrorClass::Restricted,
         ),
         (
             "mlx5_core 0000:3b:00.0: poll_health:835:(pid 0): device's health compromised - \
              reached miss count",
             Source::Kernel,
-            Subject::NicHealth,
+            ErrorClass::NicHealth,
         ),
         (
             "pcieport 0000:00:01.0: AER: Corrected error received: 0000:3b:00.0",
             Source::Kernel,
-            Subject::PcieCorrected,
+            ErrorClass::PcieCorrected,
         ),
         (
             "pcieport 0000:00:01.0: AER: Uncorrected (Fatal) error received: 0000:3b:00.0",
             Source::Kernel,
-            Subject::Pcie,
+            ErrorClass::Pcie,
         ),
         (
             "pcieport 0000:00:1c.0: DPC: containment event, status:0x1f01 source:0x0000",
             Source::Kernel,
-            Subject::Pcie,
+            ErrorClass::Pcie,
         ),
         (
             "mlx5_core 0000:3b:00.0: Port module event[error]: module 0, Cable error, High \
              Temperature",
             Source::Kernel,
-            Subject::Cable,
+            ErrorClass::Cable,
         ),
         (
             "mlx5_core 0000:3b:00.0: mlx5_pcie_event:302:(pid 1): Detected insufficient power on \
              the PCIe slot (27W).",
             Source::Kernel,
-            Subject::SlotPower,
+            ErrorClass::SlotPower,
         ),
-        ("mlx5_core 0000:3b:00.0 ens1np0: Link down", Source::Kernel, Subject::PortDown),
+        ("mlx5_core 0000:3b:00.0 ens1np0: Link down", Source::Kernel, ErrorClass::PortDown),
         (
             "NET/IB : mlx5_0:1 async fatal event on QP 0x7f: local access violation work queue error",
             Source::Nccl,
-            Subject::RemoteAccess,
+            ErrorClass::RemoteAccess,
         ),
         (
             "Completion with error: Operation canceled (err 125 prov_errno 5)",
             Source::Libfabric,
-            Subject::Flushed,
+            ErrorClass::Flushed,
         ),
-        ("fi_getinfo failed with code -61 (No data available)", Source::Verbs, Subject::NoDevice),
+        (
+            "fi_getinfo failed with code -61 (No data available)",
+            Source::Verbs,
+            ErrorClass::NoDevice,
+        ),
         (
             "libibverbs: Warning: no userspace device-specific driver found for \
              /sys/class/infiniband_verbs/uverbs0",
             Source::Verbs,
-            Subject::NoLibrary,
+            ErrorClass::NoLibrary,
         ),
         (
             "gdrdrv:__gdrdrv_pin_buffer:nvidia_p2p_get_pages(va=1 len=65536) failed [ret = -22]",
             Source::Verbs,
-            Subject::GpuRegistration,
+            ErrorClass::GpuRegistration,
         ),
         (
             "UCX  WARN  transport 'ib' is not available, please use one or more of: cma, self, tcp",
             Source::Ucx,
-            Subject::NoDevice,
+            ErrorClass::NoDevice,
         ),
         (
             "mlx5_core 0000:81:00.0: wait_func:964:(pid 1): ENABLE_HCA(0x104) timeout. Will cause a \
              leak of a command resource",
             Source::Kernel,
-            Subject::Command,
+            ErrorClass::Command,
         ),
         (
             "NCCL WARN NET/IB : mlx5_0:1 Got async fatal event: local catastrophic error",
             Source::Nccl,
-            Subject::DeviceFatal,
+            ErrorClass::DeviceFatal,
         ),
         (
             "NCCL WARN NET/IB : mlx5_0:1 Got async fatal event: QP fatal error",
             Source::Nccl,
-            Subject::Flushed,
+            ErrorClass::Flushed,
         ),
-        ("Unable to find the Infiniband/RoCE device", Source::Perftest, Subject::NoDevice),
+        ("Unable to find the Infiniband/RoCE device", Source::Perftest, ErrorClass::NoDevice),
         (
             "select.c:630  UCX  ERROR no active messages transport to <no debug data>: self/memory - \
              Unsupported operation",
             Source::Ucx,
-            Subject::NoDevice,
+            ErrorClass::NoDevice,
         ),
         (
             "DMAR: [DMA Read NO_PASID] Request device [3b:00.0] fault addr 0xffff0000 [fault \
              reason 0x06] PTE Read access is not set",
             Source::Kernel,
-            Subject::IommuFault,
+            ErrorClass::IommuFault,
         ),
         (
             "mlx5_core 0000:c1:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0027 \
              address=0x1 flags=0x0]",
             Source::Kernel,
-            Subject::IommuFault,
+            ErrorClass::IommuFault,
         ),
         (
             "NVRM: Xid (PCI:0000:1b:00): 79, pid=1234, GPU has fallen off the bus.",
             Source::Kernel,
-            Subject::Gpu,
+            ErrorClass::Gpu,
         ),
         (
             "wirelane: register 1 GiB on mlx5_0: out of memory (errno 12) — raise memlock: \
              `ulimit -l unlimited`",
             Source::Wirelane,
-            Subject::Registration,
+            ErrorClass::Registration,
         ),
         (
             "wirelane: lane 3: the peer or the path to it is gone — reconnect",
             Source::Wirelane,
-            Subject::RetryExceeded,
+            ErrorClass::RetryExceeded,
         ),
     ];
-    for (line, source, subject) in cases {
+    for (line, source, class) in cases {
         let error = one(line);
-        assert_eq!((error.source, error.subject), (source, subject), "{line}: {error:?}");
+        assert_eq!((error.source, error.class), (source, class), "{line}: {error:?}");
     }
 }
 

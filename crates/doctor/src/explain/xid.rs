@@ -1,14 +1,14 @@
 //! NVIDIA's error numbers (`NVRM: Xid (PCI:0000:1b:00): 79, …`).
 
-use super::Subject;
+use super::ErrorClass;
 use super::scan::number;
 
-pub(super) fn read(line: &str) -> Option<(String, Vec<String>, Subject)> {
+pub(super) fn read(line: &str) -> Option<(String, Vec<String>, ErrorClass)> {
     let rest = line.split_once("Xid")?.1.split_once("):")?.1.trim_start();
     let xid = number(rest)?.value;
     let known = TABLE.iter().find(|(number, _)| *number == xid);
     let meaning = known.map_or("See NVIDIA's catalogue of Xid errors.", |(_, meaning)| meaning);
-    Some((format!("Xid {xid} of a GPU"), vec![meaning.to_owned()], Subject::Gpu))
+    Some((format!("Xid {xid} of a GPU"), vec![meaning.to_owned()], ErrorClass::Gpu))
 }
 
 const TABLE: &[(u32, &str)] = &[

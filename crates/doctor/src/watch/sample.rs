@@ -118,7 +118,8 @@ pub struct Probe {
     /// Messages that were not answered in time.
     pub lost: u64,
     /// p50 of the round trip, in nanoseconds.
-    pub median_ns: Option<u64>,
+    #[serde(alias = "median_ns")]
+    pub p50_ns: Option<u64>,
     /// p99 of the round trip, in nanoseconds.
     pub p99_ns: Option<u64>,
     /// The average difference between consecutive round trips, in nanoseconds.

@@ -50,7 +50,6 @@ pub struct EnvironmentPlan {
     /// The verdict on every device.
     pub devices: Vec<DeviceVerdict>,
     /// Variables to set, and the user's own that are kept.
-    #[serde(rename = "settings")]
     pub variables: Vec<Variable>,
     /// Notes for the user.
     pub notes: Vec<String>,

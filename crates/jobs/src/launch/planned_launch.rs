@@ -17,7 +17,6 @@ pub struct Launch {
     /// The framework and its transport: `Open MPI 4.1.4 with UCX`.
     pub method: String,
     /// The program that runs on this machine and starts every rank; `None`: we start each host's `rank` script.
-    #[serde(rename = "head")]
     pub launcher: Option<LocalLauncher>,
     /// Every host, in the order of their ranks.
     pub hosts: Vec<HostLaunch>,

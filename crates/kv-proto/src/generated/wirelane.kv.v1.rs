@@ -355,7 +355,8 @@ pub struct InfoReply {
     /// The program's version, such as 0.1.0.
     #[prost(string, tag = "1")]
     pub version: ::prost::alloc::string::String,
-    /// Changes each time the server starts. Versions, cursors and sessions are valid in one epoch.
+    /// Changes each time the server starts. Cursors and sessions are valid in one epoch; versions too,
+    /// unless the server has a data directory.
     #[prost(uint64, tag = "2")]
     pub epoch: u64,
     #[prost(message, optional, tag = "3")]

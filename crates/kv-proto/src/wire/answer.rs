@@ -61,7 +61,7 @@ pub enum Status {
     /// A staged value has gaps.
     Incomplete = 14,
     /// The caller's rate limit is exceeded.
-    TooOften = 15,
+    RateLimited = 15,
     /// The store's disk is full; nothing was written.
     DiskFull = 16,
     /// The store's disk failed; nothing was written or read.
@@ -91,7 +91,7 @@ impl Status {
         Status::Unreadable,
         Status::Denied,
         Status::Incomplete,
-        Status::TooOften,
+        Status::RateLimited,
         Status::DiskFull,
         Status::DiskFailed,
         Status::Damaged,

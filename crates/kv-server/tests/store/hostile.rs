@@ -107,8 +107,14 @@ fn pinned_reads_are_limited() {
     let mut identity = RawClient::call(&store, &endpoint);
     identity.open();
     let place = Place::Inline;
-    let long =
-        Request::Get { key: b"k", offset: 0, length: 60_000, place, keep: false, checksum: false };
+    let long = Request::Get {
+        key: b"k",
+        offset: 0,
+        length: 60_000,
+        place,
+        open_handle: false,
+        checksum: false,
+    };
     let head = BatchHead { in_place: true, count: 8, tag: 3, at: 300_008, capacity: 500_000 };
     let mut message = head.to_bytes().to_vec();
     (0..8).for_each(|_| long.put(&mut message));
@@ -159,7 +165,8 @@ fn the_work_of_one_batch_is_limited() {
     greedy.send(&Grant { number: 1, region }.to_bytes());
     let before = store.engine.counts().bytes_out.load(Ordering::Relaxed);
     let (place, length) = (Place::Region { region: 1, at: 0 }, 40 << 20);
-    let get = Request::Get { key: b"k", offset: 0, length, place, keep: false, checksum: true };
+    let get =
+        Request::Get { key: b"k", offset: 0, length, place, open_handle: false, checksum: true };
     greedy.send(&batch(300_000, 100_000, &vec![get; 200]));
     until("it is answered", || {
         let mut done = Vec::new();
@@ -188,7 +195,7 @@ fn a_client_that_never_polls_does_not_block_others() {
             offset: 0,
             length: 500_000,
             place,
-            keep: true,
+            open_handle: true,
             checksum: false,
         };
         let message = batch(200_000, 600_000, &[long]);
@@ -213,7 +220,7 @@ fn a_client_that_never_polls_does_not_block_others() {
 
 fn get(key: &[u8]) -> Request<'_> {
     let place = Place::Inline;
-    Request::Get { key, offset: 0, length: 100, place, keep: true, checksum: true }
+    Request::Get { key, offset: 0, length: 100, place, open_handle: true, checksum: true }
 }
 
 fn batch(at: u64, capacity: u64, requests: &[Request<'_>]) -> Vec<u8> {

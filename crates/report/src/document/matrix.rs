@@ -15,7 +15,7 @@ pub struct Matrix {
     /// The median of all pairs' bandwidth.
     pub median_gbps: Option<f64>,
     /// Pairs far below the median, the slowest first.
-    #[serde(rename = "slow_links")]
+    #[serde(alias = "slow_links")]
     pub slow_pairs: Vec<SlowPair>,
     /// Hosts all of whose pairs are far below the median.
     pub slow_hosts: Vec<SlowHost>,

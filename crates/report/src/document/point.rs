@@ -108,7 +108,7 @@ pub struct PointLatency {
     /// Jitter: p99 − p50.
     pub jitter_ns: u64,
     /// Histogram: the upper bound of each bucket, and its number of samples.
-    #[serde(rename = "steps")]
+    #[serde(alias = "steps")]
     pub buckets: Vec<(u64, u64)>,
 }
 

@@ -81,7 +81,7 @@ fn tone(document: &Document, verdict: &Verdict) -> (&'static str, &'static str) 
     });
     match (&verdict.expectation, verdict.ratio) {
         (Some(expectation), _) if !expectation.met => ("bad", "Below the expected value"),
-        _ if uneven => ("fair", "Some links are slow or failed"),
+        _ if uneven => ("fair", "Some pairs are slow or failed"),
         (_, Some(ratio)) if ratio >= GOOD => ("good", "Good"),
         (_, Some(ratio)) if ratio >= FAIR => ("fair", "Below the expected bandwidth"),
         (_, Some(_)) => ("bad", "Far below the expected bandwidth"),
@@ -254,7 +254,7 @@ fn other(document: &Document) -> Vec<Tile> {
         if let Some(slow) = matrix.slow_pairs.first() {
             let ratio = number::percent(slow.ratio_to_median);
             tiles.push((
-                "Slowest link",
+                "Slowest pair",
                 format!("{} → {}", slow.from, slow.to),
                 format!("{}, {ratio} of the median", number::rate(slow.gbps)),
             ));

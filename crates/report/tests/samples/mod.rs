@@ -62,7 +62,7 @@ pub(crate) fn compare() -> Document {
     document
 }
 
-/// Six hosts, one of whose links is slow, and one of which failed.
+/// Six hosts, one of whose pairs is slow, and one of which failed.
 pub(crate) fn mesh() -> Document {
     let mut document = document(RunKind::Mesh);
     let hosts: Vec<String> = (1..=6).map(|host| format!("gpu{host}")).collect();
@@ -172,7 +172,7 @@ pub(crate) fn hostile(attack: &str) -> Document {
     text["points"][1]["gbps"] = 1e308.into();
     text["points"][2]["gbps"] = (-1e308).into();
     text["points"][3]["latency"]["count"] = u64::MAX.into();
-    text["points"][3]["latency"]["steps"] =
+    text["points"][3]["latency"]["buckets"] =
         serde_json::json!([[u64::MAX, u64::MAX], [1, u64::MAX], [0, 0]]);
     serde_json::from_value(text).expect("a document")
 }

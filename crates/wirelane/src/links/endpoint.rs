@@ -31,7 +31,7 @@ pub(crate) fn settings(
     method: AuthMethod,
 ) -> Result<LinkSettings, Failure> {
     let (keyring, credentials) = secrets(settings, method)?;
-    let silence = milliseconds(settings.peer_timeout_ms);
+    let peer_timeout = milliseconds(settings.peer_timeout_ms);
     let rdma = settings.enable_rdma;
     Ok(LinkSettings {
         link: link(settings),
@@ -46,15 +46,11 @@ pub(crate) fn settings(
         ofi_provider: Some(settings.ofi_provider.clone()).filter(|name| !name.is_empty()),
         ofi: ofi::Config {
             library: global.libfabric.clone(),
-            timeout: silence,
-            receive_timeout: silence,
+            timeout: peer_timeout,
+            receive_timeout: peer_timeout,
             ..ofi::Config::default()
         },
-        tcp: tcp::Config {
-            peer_timeout: silence,
-            encrypt: settings.tcp_encrypt,
-            ..tcp::Config::default()
-        },
+        tcp: tcp::Config { peer_timeout, encrypt: settings.tcp_encrypt, ..tcp::Config::default() },
         shm: shm::Config::default(),
         keyring,
         require_authentication: settings.require_authentication,

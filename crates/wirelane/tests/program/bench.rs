@@ -372,7 +372,7 @@ fn sh(line: &str) {
 }
 
 #[test]
-fn a_mesh_of_four_hosts_names_the_slow_link() {
+fn a_mesh_of_four_hosts_names_the_slow_pair() {
     let tries = Command::new("unshare").args(["--net", "tc", "qdisc"]).output();
     if !tries.is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: no network namespace can be made here, or there is no tc");
@@ -393,5 +393,5 @@ fn a_mesh_of_four_hosts_names_the_slow_link() {
     assert_eq!(ends, ["10.213.7.2:50052", "10.213.7.3:50052"], "{matrix:?}");
     assert!(matrix.slow_hosts.is_empty(), "{matrix:?}");
     let summary = document.verdict.expect("a verdict").summary;
-    assert!(summary.contains("the link between 10.213.7."), "{summary}");
+    assert!(summary.contains("the pair 10.213.7."), "{summary}");
 }

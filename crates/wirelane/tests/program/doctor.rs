@@ -154,9 +154,9 @@ fn an_efa_host_has_findings_on_devices_and_libfabric_files() {
         assert!(text.contains(words), "`{words}` is missing in {text}");
     }
     let answer = json(&ends(&doctor("efa", &["libfabric", "--json"]), 0));
-    let verdicts: Vec<_> =
-        answer["findings"].as_array().expect("a list").iter().map(|one| &one["verdict"]).collect();
-    assert_eq!(verdicts, ["unknown", "ok"]);
+    let severities: Vec<_> =
+        answer["findings"].as_array().expect("a list").iter().map(|one| &one["severity"]).collect();
+    assert_eq!(severities, ["unknown", "ok"]);
     let list = ends(&doctor("efa", &["--checklist"]), 0);
     assert!(list.contains("unknown         libfabric usable, if needed\n"), "{list}");
 }
@@ -177,7 +177,7 @@ fn stdout_has_only_complete_json() {
     assert_eq!(answer["counts"]["problem"], 1);
     let worst = &answer["findings"][0];
     assert_eq!(
-        (worst["check"].as_str(), worst["verdict"].as_str()),
+        (worst["check"].as_str(), worst["severity"].as_str()),
         (Some("gid"), Some("problem"))
     );
     assert_eq!(worst["subjects"][0], "mlx5_0 port 1");
@@ -354,7 +354,7 @@ fn a_log_is_explained_from_stdin() {
     let answer = json(&ends(&output, 0));
     let explained = answer["explained"].as_array().expect("a list");
     let retries =
-        explained.iter().find(|one| one["subject"] == "retry_exceeded").expect("the status");
+        explained.iter().find(|one| one["class"] == "retry_exceeded").expect("the status");
     assert_eq!(retries["times"], 3);
     assert_eq!(retries["completion"]["status"]["name"], "IBV_WC_RETRY_EXC_ERR");
     assert_eq!(retries["completion"]["vendor"]["decimal"], 129);
@@ -376,7 +376,7 @@ fn the_error_at_the_end_of_a_long_log_is_found() {
     drop(stdin);
     let output = child.wait_with_output().expect("it ends");
     let answer = json(&ends(&output, 0));
-    assert_eq!(answer["explained"][0]["subject"], "local_protection");
+    assert_eq!(answer["explained"][0]["class"], "local_protection");
 }
 
 #[test]

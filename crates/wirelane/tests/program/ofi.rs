@@ -165,7 +165,7 @@ fn doctor(mut command: Command) -> Value {
 #[test]
 fn the_doctor_reports_libfabric_and_why_links_do_not_use_it() {
     let finding = doctor(wirelane(&[]));
-    assert_eq!((&finding["check"], &finding["verdict"]), (&"libfabric".into(), &"ok".into()));
+    assert_eq!((&finding["check"], &finding["severity"]), (&"libfabric".into(), &"ok".into()));
     let summary = finding["summary"].as_str().expect("a line");
     let words =
         " is available, but links do not use it: there is no EFA device, and neither ofi_provider";
@@ -191,12 +191,12 @@ fn the_doctor_checks_the_configured_provider() {
     };
     let tcp = named("tcp");
     let summary = tcp["summary"].as_str().expect("a line");
-    assert!(tcp["verdict"] == "ok" && summary.contains("links use tcp"), "{tcp}");
+    assert!(tcp["severity"] == "ok" && summary.contains("links use tcp"), "{tcp}");
     assert!(summary.ends_with("as requested"), "{tcp}");
     let efa = named("efa");
     let summary = efa["summary"].as_str().expect("a line");
     let words = "no libfabric provider efa; available: ";
-    assert!(efa["verdict"] == "warning" && summary.contains(words), "{efa}");
+    assert!(efa["severity"] == "warning" && summary.contains(words), "{efa}");
 }
 
 /// If libfabric is not needed, it is not loaded, and it is no fault that it is missing.
@@ -208,13 +208,13 @@ fn the_doctor_does_not_load_libfabric_by_default() {
     let finding = findings.iter().find(|one| one["check"] == "libfabric").expect("the check");
     let summary = finding["summary"].as_str().expect("a line");
     assert!(summary.starts_with("libfabric is not needed: there is no EFA device"), "{finding}");
-    assert_eq!(finding["verdict"], "ok");
+    assert_eq!(finding["severity"], "ok");
     assert!(!finding["evidence"].to_string().contains("providers"), "{finding}");
     let missing = doctor(without_libfabric(&[]));
     let summary = missing["summary"].as_str().expect("a line");
     assert!(summary.starts_with("libfabric is requested, but unavailable: /nowhere/"), "{missing}");
     assert_eq!(
-        (&missing["verdict"], &missing["evidence"][0]["source"]),
+        (&missing["severity"], &missing["evidence"][0]["source"]),
         (&"warning".into(), &"libfabric by name".into())
     );
     assert!(missing["fix"][0].as_str().is_some_and(|line| line.contains("apt install")));
@@ -278,7 +278,7 @@ fn with_an_efa_device_the_doctor_loads_libfabric_and_a_missing_provider_is_a_pro
         findings[0]["summary"].as_str().is_some_and(|line| line.starts_with(words)),
         "{findings:?}"
     );
-    assert_eq!(findings[0]["verdict"], "problem");
+    assert_eq!(findings[0]["severity"], "problem");
     assert_eq!(findings[1]["subjects"][0], "rdmap0s6", "{findings:?}");
     if cfg!(feature = "external-tests") {
         let findings = told(&run(&doctor));
@@ -287,6 +287,6 @@ fn with_an_efa_device_the_doctor_loads_libfabric_and_a_missing_provider_is_a_pro
             findings[0]["summary"].as_str().is_some_and(|line| line.contains(words)),
             "{findings:?}"
         );
-        assert_eq!(findings[0]["verdict"], "problem");
+        assert_eq!(findings[0]["severity"], "problem");
     }
 }

@@ -419,7 +419,7 @@ fn a_store_and_a_peer_are_watched() {
     assert_eq!((&store["keys"], &store["puts_per_second"]), (&1.0.into(), &0.0.into()));
     assert_eq!(store["links"]["shm"], 1.0, "the probe's own link");
     assert_eq!((&probe["transport"], &probe["why"]), (&"shm".into(), &Value::Null));
-    assert!(probe["sent"].as_u64() > Some(0) && probe["median_ns"].as_u64() > Some(0), "{probe}");
+    assert!(probe["sent"].as_u64() > Some(0) && probe["p50_ns"].as_u64() > Some(0), "{probe}");
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod network;
 
 use serde::Serialize;
 
-use super::Subject;
+use super::ErrorClass;
 use super::errno::Errno;
 use super::scan::has_word_start;
 use crate::Severity;
@@ -17,8 +17,8 @@ pub(super) struct Cause {
     pub(super) text: &'static str,
     pub(super) check: Option<&'static str>,
     pub(super) fix: &'static str,
-    /// The mildest verdict of the check that indicates this cause.
-    pub(super) min_verdict: Severity,
+    /// The mildest severity of the check that indicates this cause.
+    pub(super) min_severity: Severity,
     /// Whether it is listed first, whatever is found on this machine.
     pub(super) is_always_first: bool,
     /// Words that prove it, in lower case; `|` separates alternatives.
@@ -74,12 +74,12 @@ impl Cause {
 
 /// A cause that a warning of the check indicates.
 const fn on_warning(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { check: Some(check), min_verdict: Severity::Warning, ..unchecked(text, fix) }
+    Cause { check: Some(check), min_severity: Severity::Warning, ..unchecked(text, fix) }
 }
 
 /// A cause that a note of the check indicates, given such an error.
 const fn on_note(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
-    Cause { min_verdict: Severity::Note, ..on_warning(check, text, fix) }
+    Cause { min_severity: Severity::Note, ..on_warning(check, text, fix) }
 }
 
 const fn always_first(check: &'static str, text: &'static str, fix: &'static str) -> Cause {
@@ -91,7 +91,7 @@ const fn unchecked(text: &'static str, fix: &'static str) -> Cause {
         text,
         check: None,
         fix,
-        min_verdict: Severity::Problem,
+        min_severity: Severity::Problem,
         is_always_first: false,
         proof: "",
         hints: "",
@@ -99,40 +99,40 @@ const fn unchecked(text: &'static str, fix: &'static str) -> Cause {
     }
 }
 
-impl Subject {
+impl ErrorClass {
     /// Likeliest first.
     pub(super) fn causes(self) -> &'static [Cause] {
         match self {
-            Subject::LocalProtection => memory::LOCAL_PROTECTION,
-            Subject::RetryExceeded => network::RETRY_EXCEEDED,
-            Subject::WrongGid => network::WRONG_GID,
-            Subject::Flushed => network::FLUSHED,
-            Subject::NotReady => network::NOT_READY,
-            Subject::RemoteAccess | Subject::RemoteUse => memory::REMOTE,
-            Subject::LocalUse => memory::LOCAL_USE,
-            Subject::Registration => memory::REGISTRATION,
-            Subject::GpuRegistration => memory::GPU_REGISTRATION,
-            Subject::NoGpuDirect => memory::NO_GPUDIRECT,
-            Subject::Creation => memory::CREATION,
-            Subject::NoDevice => machine::NO_DEVICE,
-            Subject::Fallback => machine::FALLBACK,
-            Subject::NoLibrary => machine::NO_LIBRARY,
-            Subject::NoAnswer => network::NO_ANSWER,
-            Subject::OutOfBand => network::OUT_OF_BAND,
-            Subject::EfaPeer => network::EFA_PEER,
-            Subject::EfaReach => network::EFA_REACH,
-            Subject::NicHealth => machine::NIC,
-            Subject::Command => machine::COMMAND,
-            Subject::DeviceFatal => machine::DEVICE_FATAL,
-            Subject::Cable => machine::CABLE,
-            Subject::SlotPower => machine::SLOT_POWER,
-            Subject::Restricted => machine::RESTRICTED,
-            Subject::Pcie | Subject::PcieCorrected => machine::PCIE,
-            Subject::IommuFault => machine::IOMMU,
-            Subject::Gpu => machine::GPU,
-            Subject::PortDown => network::PORT,
-            Subject::Frequency => machine::FREQUENCY,
-            Subject::Other => &[],
+            ErrorClass::LocalProtection => memory::LOCAL_PROTECTION,
+            ErrorClass::RetryExceeded => network::RETRY_EXCEEDED,
+            ErrorClass::WrongGid => network::WRONG_GID,
+            ErrorClass::Flushed => network::FLUSHED,
+            ErrorClass::NotReady => network::NOT_READY,
+            ErrorClass::RemoteAccess | ErrorClass::RemoteUse => memory::REMOTE,
+            ErrorClass::LocalUse => memory::LOCAL_USE,
+            ErrorClass::Registration => memory::REGISTRATION,
+            ErrorClass::GpuRegistration => memory::GPU_REGISTRATION,
+            ErrorClass::NoGpuDirect => memory::NO_GPUDIRECT,
+            ErrorClass::Creation => memory::CREATION,
+            ErrorClass::NoDevice => machine::NO_DEVICE,
+            ErrorClass::Fallback => machine::FALLBACK,
+            ErrorClass::NoLibrary => machine::NO_LIBRARY,
+            ErrorClass::NoAnswer => network::NO_ANSWER,
+            ErrorClass::OutOfBand => network::OUT_OF_BAND,
+            ErrorClass::EfaPeer => network::EFA_PEER,
+            ErrorClass::EfaReach => network::EFA_REACH,
+            ErrorClass::NicHealth => machine::NIC,
+            ErrorClass::Command => machine::COMMAND,
+            ErrorClass::DeviceFatal => machine::DEVICE_FATAL,
+            ErrorClass::Cable => machine::CABLE,
+            ErrorClass::SlotPower => machine::SLOT_POWER,
+            ErrorClass::Restricted => machine::RESTRICTED,
+            ErrorClass::Pcie | ErrorClass::PcieCorrected => machine::PCIE,
+            ErrorClass::IommuFault => machine::IOMMU,
+            ErrorClass::Gpu => machine::GPU,
+            ErrorClass::PortDown => network::PORT,
+            ErrorClass::Frequency => machine::FREQUENCY,
+            ErrorClass::Other => &[],
         }
     }
 }

@@ -2,7 +2,7 @@
 //! `ibvCreateQp`.
 
 use super::{FAILED_CALL, Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::{
     EACCES, EADDRINUSE, EADDRNOTAVAIL, ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH,
     ENETUNREACH, ENODEV, ENOENT, ENOSYS, ENOTTY, ENXIO, EOPNOTSUPP, EPERM, ETIMEDOUT,
@@ -28,33 +28,33 @@ const CONNECT: &str = "rdma_connect|rdma_accept|rdma_resolve|rdma_establish|rdma
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &[OPEN, FAILED_CALL],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "this process may not open the device",
         "The device exists, but its node under /dev/infiniband may not be opened.",
     )
     .only_with(&[EACCES, EPERM]),
     row(
         &[OPEN, FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device is gone",
         "It was listed, but no longer exists for this process.",
     )
     .only_with(&[ENODEV, ENOENT, ENXIO]),
     row(
         &[LIST, FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "devices cannot be listed",
         "libibverbs lists no device that this process can open.",
     ),
     row(
         &["ibv_query_gid|ibvquerygid|ibv_find_gid|rdma_query_gid|ib_query_gid", FAILED_CALL],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "a GID cannot be read",
         "The GID index is not valid on this port, or its entry is empty.",
     ),
     row(
         &[QUERY, FAILED_CALL],
-        Subject::Other,
+        ErrorClass::Other,
         "the device cannot be queried",
         "The program or library calls something that the driver does not support: their versions \
          do not fit together.",
@@ -62,88 +62,88 @@ pub(super) const TABLE: &[Phrase] = &[
     .only_with(&[ENOSYS, ENOTTY, EOPNOTSUPP]),
     row(
         &[QUERY, FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device cannot be queried",
         "It was listed, but is gone, or this process may not use it.",
     ),
     row(
         &["devx_general_cmd|devx_obj_modify|devx_obj_query", FAILED_CALL],
-        Subject::Command,
+        ErrorClass::Command,
         "the NIC's firmware refused a command",
         "The program requested something that this function may not use, or that is invalid; the \
          syndrome is for the vendor's support.",
     ),
     row(
         &[CREATE, FAILED_CALL],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "this process may not create a queue pair or another object",
         "The kernel refuses it to this user or container; raw packets need CAP_NET_RAW.",
     )
     .only_with(&[EACCES, EPERM]),
     row(
         &["ibv_create_ah|ibv_cmd_create_ah", FAILED_CALL],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer's address could not be resolved",
         "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
     )
     .only_with(&[ETIMEDOUT, EHOSTUNREACH, ENETUNREACH]),
     row(
         &["rdma_create_ep", FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the address belongs to no RDMA device",
         "The connection manager finds no RDMA device for this IP address.",
     )
     .only_with(&[ENODEV, ENOENT, EADDRNOTAVAIL]),
     row(
         &[CREATE, FAILED_CALL],
-        Subject::Creation,
+        ErrorClass::Creation,
         "a queue pair or another object could not be created",
         "A limit of the NIC or of the cgroup is reached, memory could not be pinned, or the requested \
          kind or size is not supported.",
     ),
     row(
         &[CHANNEL, FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the connection manager cannot be used",
         "The module rdma_ucm is not loaded, or there is no RDMA device.",
     )
     .only_with(&[ENODEV, ENOENT, ENXIO]),
     row(
         &[CHANNEL, FAILED_CALL],
-        Subject::Creation,
+        ErrorClass::Creation,
         "the connection manager could not be opened",
         "/dev/infiniband/rdma_cm cannot be opened: the module rdma_ucm is not loaded, or this process \
          may not use it.",
     ),
     row(
         &["rdma_bind_addr|rdma_listen", FAILED_CALL],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the port is in use",
         "Another program listens on it: mostly an earlier run that has not ended.",
     )
     .only_with(&[EADDRINUSE]),
     row(
         &[LOCAL_ADDRESS, FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the address belongs to no RDMA device",
         "The connection manager finds no RDMA device for this IP address, or there is none.",
     )
     .only_with(&[ENODEV, ENOENT, ENXIO, EADDRNOTAVAIL]),
     row(
         &["rdma_getaddrinfo|rdma_bind_addr", FAILED_CALL],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the address belongs to no RDMA device",
         "The name cannot be resolved, or no RDMA device has this IP address.",
     ),
     row(
         &[CONNECT, FAILED_CALL],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a connection over the RDMA connection manager failed",
         "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
     ),
     row(
         &["fi_eq_read|fi_cq_read|fi_eq_sread|fi_cq_sread", FAILED_CALL],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a connection to the peer failed",
         "The event queue reports that the peer refused the connection, ended it, or did not answer.",
     )
@@ -154,13 +154,13 @@ pub(super) const TABLE: &[Phrase] = &[
              ibv_ack|ibv_get_async_event|fi_cq_read|fi_cq_sread|fi_eq_read|fi_cq_strerror",
             FAILED_CALL,
         ],
-        Subject::Other,
+        ErrorClass::Other,
         "the completion queue could not be read",
         "The device or its driver failed, or the queue was destroyed; lines before it have the reason.",
     ),
     row(
         &["ibv_fork_init|fork()", "ibv_|ucx|libibverbs|rdma|openib|nccl", FAILED_CALL],
-        Subject::Other,
+        ErrorClass::Other,
         "the program uses fork, which is not safe with RDMA here",
         "After fork the parent's registered memory may be copied to other pages. Kernels since 5.12 \
          handle this; otherwise set RDMAV_FORK_SAFE=1, or do not fork.",
@@ -171,7 +171,7 @@ pub(super) const TABLE: &[Phrase] = &[
              fi_atomic|fi_fetch_atomic",
             FAILED_CALL,
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a peer cannot be reached",
         "There is no connection to the peer, or nothing answers there.",
     )
@@ -182,7 +182,7 @@ pub(super) const TABLE: &[Phrase] = &[
              cudahostgetdevicepointer|cumemhostgetdevicepointer",
             FAILED_CALL,
         ],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "memory could not be shared between NIC and GPU",
         "The GPU driver refused to map host memory or registers of the NIC, or to export GPU memory.",
     ),
@@ -197,7 +197,7 @@ pub(super) const TABLE: &[Phrase] = &[
              nvmldevice|nvmlsystem|hsa_|cuda_error|cudaerror|hiperror",
             FAILED_CALL,
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",
     )

@@ -1,7 +1,7 @@
 //! Connections of any program: of queue pairs, over the connection manager, and over TCP.
 
 use super::{ANY_FAILED, FAILED, FAILED_CALL, Phrase, RDMA, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::{
     EADDRINUSE, EADDRNOTAVAIL, EHOSTUNREACH, EINVAL, ENETUNREACH, ENODEV, ENOMEM, ENXIO,
     EOPNOTSUPP, EPROTONOSUPPORT, ETIMEDOUT,
@@ -21,7 +21,7 @@ const CM: &str = "rdma_resolve_addr|rdma_resolve_route|rdma_connect|rdma_accept|
 pub(super) const QUEUE_PAIRS: &[Phrase] = &[
     row(
         &[MODIFY],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a queue pair could not be connected",
         "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
     )
@@ -29,13 +29,13 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
     // NCCL and NVSHMEM print the number without a word that announces it.
     row(
         &[MODIFY, "110"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a queue pair could not be connected: timed out (110)",
         "Resolving the peer's address (ARP, or a query to the subnet manager) got no answer.",
     ),
     row(
         &[MODIFY],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "a queue pair could not be connected",
         "There is no route from the address of the chosen GID to the peer's: the GID is of another \
          network, or link-local.",
@@ -43,7 +43,7 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
     .only_with(&[ENETUNREACH]),
     row(
         &[MODIFY],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "a queue pair could not be connected",
         "The chosen GID belongs to no net device here: it is empty, or of another network \
          namespace.",
@@ -51,7 +51,7 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
     .only_with(&[ENODEV, ENXIO, EADDRNOTAVAIL]),
     row(
         &[MODIFY],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "a queue pair could not be connected",
         "An attribute is not valid for the port: the GID index, the MTU, or the type of the peer's \
          address.",
@@ -59,7 +59,7 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
     .only_with(&[EINVAL, EOPNOTSUPP, EPROTONOSUPPORT]),
     row(
         &[MODIFY, FAILED],
-        Subject::Creation,
+        ErrorClass::Creation,
         "a queue pair could not be set up",
         "Memory for its state could not be allocated, or a limit of the NIC is reached.",
     )
@@ -69,19 +69,19 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
             "ibv_modify_qp|modify qp|modify_qp|qp to rtr|qp to rts",
             "fail|unable|could not|couldn't|cannot|error",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a queue pair could not be connected",
         "The peer's address could not be resolved.",
     ),
     row(
         &["unable to connect the hca|connect the hca|unable to connect (retries"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "perftest could not connect its queue pairs",
         "The peer's address could not be resolved, or the two ports are on different networks.",
     ),
     row(
         &["ip address", "invalid for family|for family af_"],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "the chosen GID cannot be used",
         "The address of the GID is of another family than the settings ask for, or the entry is empty.",
     ),
@@ -92,7 +92,7 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
             "fail|no associated|invalid|null|empty|not |no |unable|couldn't|error|could not|cannot|\
              can't|wrong|mismatch",
         ],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "the chosen GID cannot be used",
         "The GID index is not valid on this port, its entry is empty, or it belongs to another net device.",
     ),
@@ -108,14 +108,14 @@ pub(super) const TABLE: &[Phrase] = &[
              negotiate parameters|set up socket|listen to port|termination ack",
             FAILED_CALL,
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the two ends could not exchange addresses over TCP",
         "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
          runs another version or with other options.",
     ),
     row(
         &[RDMA, "listen|bind|listener"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the address belongs to no RDMA device",
         "The connection manager finds no RDMA device for this IP address.",
     )
@@ -126,27 +126,27 @@ pub(super) const TABLE: &[Phrase] = &[
              rdma_resolve",
             FAILED,
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the address belongs to no RDMA device",
         "The connection manager finds no RDMA device for this IP address.",
     )
     .only_with(&[ENODEV, EADDRNOTAVAIL]),
     row(
         &["rdma_bind_addr|rdma_listen|bind|listen", RDMA],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the port is in use",
         "Another program listens on it: mostly an earlier run that has not ended.",
     )
     .only_with(&[EADDRINUSE]),
     row(
         &["invalid service id"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer rejected the connection: nothing listens there",
         "No program at the peer listens on that RDMA port, or it listens on another address or device.",
     ),
     row(
         &[CM, "reject"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer rejected the connection",
         "The peer's connection manager answered, but no program listens on that port (reason 8), or it \
          refused the parameters.",
@@ -157,13 +157,13 @@ pub(super) const TABLE: &[Phrase] = &[
             "fail|error|err|unreachable|timed out|timeout|unexpected|unable|could not|\
              couldn't|cannot|can't|received|wait for",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a connection over the RDMA connection manager failed",
         "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
     ),
     row(
         &["lnet configure|starting up lni|configure lnet|lnet: configure|libcfs_get_ni", FAILED],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "LNet could not be started",
         "Its network interface does not exist or is down, or its module for RDMA is not loaded.",
     ),
@@ -174,13 +174,13 @@ pub(super) const TABLE: &[Phrase] = &[
             "rdma|rpcrdma|xprtrdma|o2ib|kiblnd|iser|srp|smbd_|multicast join",
             "fail|reject|rej received|timed out|timeout|error|lost|unreachable|closed|disconnected",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer of a storage or network service does not answer",
         "The kernel's connection over RDMA to this address was not accepted, or its requests got no answer.",
     ),
     row(
         &["mount.nfs", "protocol error|protocol not supported|no such device"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "an NFS server does not answer",
         "With the option `rdma` the server must listen on port 20049 for RDMA, and xprtrdma must be \
          loaded on both hosts.",
@@ -191,19 +191,19 @@ pub(super) const TABLE: &[Phrase] = &[
             "connection|connect|conn |portal|login|session|not connected|endpoint",
             "fail|error|timed out|timeout|refused|reset|lost|cannot|can't|could not|not connected|reject",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "an iSCSI target does not answer",
         "The connection to the target (over TCP, or over RDMA with iSER) was not accepted, or got lost.",
     ),
     row(
         &["ptlrpc|lustre:|lustreerror", "network error|timed out|lost|in progress operations|has failed"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a server of Lustre does not answer",
         "Requests to this address got no answer: the server is down, or the path to it.",
     ),
     row(
         &["o2ib|kiblnd|lnet", "timed out|timeout|no route|down|fail|error"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "LNet cannot reach a peer",
         "Requests to this address got no answer: the peer is down, or the path to it.",
     ),
@@ -213,14 +213,14 @@ pub(super) const TABLE: &[Phrase] = &[
              perfquery",
             "fail|timed out|timeout|error|no sm|not found",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a management query got no answer",
         "The subnet manager or the queried port did not answer.",
     ),
     // TCP.
     row(
         &[RDMA, "make connection|exchange|handshake|out-of-band|oob|rendezvous|bootstrap", FAILED],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the two ends could not exchange addresses over TCP",
         "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
          runs another version or with other options.",
@@ -232,7 +232,7 @@ pub(super) const TABLE: &[Phrase] = &[
              peer segment|local segment",
             "fail|error|unable|cannot|not found|could not",
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the peer's description could not be fetched",
         "The transfer engine asks the peer or a metadata server over TCP; neither has the peer's \
          description, or none answers.",
@@ -244,13 +244,13 @@ pub(super) const TABLE: &[Phrase] = &[
              unable to open file descriptor for socket",
             ":0|:1|:2|:3|:4|:5|:6|:7|:8|:9|socket|remote address|local address",
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "perftest could not reach its peer over TCP",
         "Before RDMA both ends exchange addresses over TCP, port 18515 by default.",
     ),
     row(
         &[RDMA, "no route to host|network is unreachable|host is down"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer's address does not answer",
         "There is no route to the address, or nothing answers there.",
     ),
@@ -263,7 +263,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "fail|refused|reset|broken|closed|error|unable|couldn't|could not|cannot|\
              disconnect",
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "a TCP connection to the peer failed",
         "The peer's process ended, does not listen yet, or listens elsewhere: look at its log first.",
     ),
@@ -274,7 +274,7 @@ pub(super) const TABLE: &[Phrase] = &[
              combine",
             "timed out|timeout|no response|not responding|unreachable|did not answer",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer does not answer",
         "The peer hangs or ended, or packets to it or from it are lost.",
     ),
@@ -291,7 +291,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
              transfer|host|node|store|key|address|path|query|handshake|collective|barrier|recv|send|\
              wait|join",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer does not answer",
         "The peer hangs or ended, or packets to it or from it are lost.",
     ),
@@ -303,7 +303,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
              sock_ifname|magic|eof|end of file|closed|proxy|disconnect|grpc|publish segment",
             ANY_FAILED,
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the two ends could not exchange data over TCP",
         "Before RDMA both ends exchange addresses over TCP; the other end ended, is not started, or \
          runs another version or with other options.",
@@ -316,7 +316,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
              path record|reach |reachable|remote host|remote node|remote side|cm_id|cm id|service id",
             ANY_FAILED,
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a connection to the peer failed",
         "The peer's address or the route to it was not resolved, or the peer did not answer or refused.",
     ),

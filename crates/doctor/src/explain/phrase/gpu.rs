@@ -1,7 +1,7 @@
 //! GPUs, and the modules that let NICs access their memory.
 
 use super::{ANY_FAILED, FAILED, Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 
 const PEERMEM: &str = "nv_peer_mem|nvidia_peermem|nvidia-peermem|nv_peer_memory|nvidia_peer_memory|\
              peermem|nv_mem|nv_get_p2p|nvidia_p2p|efa_nv_peermem|nvidia-peer";
@@ -14,14 +14,14 @@ pub(super) const TABLE: &[Phrase] = &[
              get_pages|gdr_map|pin_buffer",
             "fail|ret =|ret=|returned|error",
         ],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "GPU memory could not be pinned",
         "The GPU driver refused to pin the memory for another device: it is not memory of \
          `cudaMalloc`, its range is wrong, or the GPU's window (BAR1) is full.",
     ),
     row(
         &[PEERMEM, "invalid context"],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "nvidia-peermem skipped memory that was already freed",
         "GPU memory was freed while it was still registered with the NIC, mostly when a process \
          ends. Harmless if the job had ended; otherwise its registration is gone.",
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[Phrase] = &[
              not found|fail|error|err|not loaded|not currently loaded|unable|required|\
              missing|invalid|abort|no such|no symbol|neither|not detected|skip|not supported",
         ],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "the peer memory module cannot be used",
         "nvidia-peermem lets NICs access GPU memory. It loads only if its version fits the GPU driver, \
          and if ib_core offers `ib_register_peer_memory_client`, which the vendor's driver package has \
@@ -41,7 +41,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["libgdrapi", "load|open|dlopen|not found|missing|no such"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "GDRCopy's library is missing",
         "libgdrapi is not installed, or not in a folder that is searched. Only copies of small \
          messages by the CPU need it.",
@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Phrase] = &[
              not found|fail|error|err|not loaded|unable|no such|missing|not available|\
              not supported|not enabled|not opened|already been|is gdrdrv|gdr driver|too old",
         ],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "GDRCopy cannot be used",
         "Its kernel module gdrdrv is not loaded, or does not fit the GPU driver. Small messages of \
          GPU memory are then copied by the GPU.",
@@ -65,7 +65,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "disabled|not supported|not available|not enabled|fail|cannot|unable|not loaded|\
              not detected",
         ],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "GPUDirect is not used",
         "GPU memory is copied through host memory first.",
     ),
@@ -77,7 +77,7 @@ pub(super) const TABLE: &[Phrase] = &[
              not responding|warn|fatal|reset|abort|assert|rpc|heartbeat|gsp|unable|cannot|\
              invalid|bad |crash|too few|unexpected|not |no |refused|unknown|stuck|hang",
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "the GPU driver or the NVLink fabric reports an error",
         "The GPU, an NVSwitch or their driver failed; lines with an Xid or SXid number around it have \
          the reason.",
@@ -88,7 +88,7 @@ pub(super) const TABLE: &[Phrase] = &[
              peer access|init cuda|initialize cuda|nvml_error|initialize nvml|cuda init|\
              cuda runtime|nvml error|nvml:|nvidia-container-cli|nvidia-modeset|nvidia-smi|\
              system not yet initialized|cuda driver error", ANY_FAILED],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",
     )
@@ -99,7 +99,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "fallen off the bus|gpu is lost|driver/library version mismatch|unknown error|\
              unable to determine the device handle|reboot required|requires reset|has fallen",
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a GPU cannot be used",
         "The GPU is lost, or the driver's library and module have different versions.",
     ),
@@ -109,7 +109,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "pci|bar|bars|gpu|gpus|iommu|acs",
             "not supported|disabled|fail|unable|cannot|not available",
         ],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "devices cannot access each other's memory over PCIe",
         "The PCIe switches, the IOMMU (a virtual machine) or the driver does not allow it; data goes through \
          host memory.",
@@ -117,7 +117,7 @@ pub(super) const TABLE: &[Phrase] = &[
     .unless("nccl|ucx  info|ucx  debug"),
     row(
         &["amdgpu", "gpu reset|ring|timeout|fail|ras|hang"],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "the GPU driver reports an error",
         "The GPU or its driver failed.",
     ),
@@ -128,7 +128,7 @@ pub(super) const TABLE: &[Phrase] = &[
              no cuda-capable|driver version is insufficient|system not yet initialized|\
              launch failure|unspecified launch",
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call, or the program made an error there; the line has CUDA's reason.",
     ),
@@ -139,14 +139,14 @@ pub(super) const TABLE: &[Phrase] = &[
             "nvshmem|ibgda|nixl|mooncake|rdma|ibv_|mlx|ucx|ofi|ib_",
             FAILED,
         ],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "GPU memory could not be registered",
         "The NIC's driver could not pin GPU memory: that needs nvidia-peermem or DMA-BUF.",
     )
     .unless("(host)"),
     row(
         &["cuda|cuda context", "nvshmem|ibgda|nixl|mooncake|nvls|deepep|uccl|fabric|cuda context|cuda device", FAILED],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the line has CUDA's reason.",
     ),

@@ -1,45 +1,45 @@
 //! Lines of the kernel.
 
 use super::{ANY_FAILED, Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::scan::has_word;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["access_reg(0x805)|0x9a6171"],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "a function may not read this register (0x805)",
         "A program reads port counters of a function that belongs to another manager (syndrome \
          0x9a6171). It is harmless, but each attempt logs another line.",
     ),
     row(
         &["cgroup", "rdma", "permission denied|not permitted|read-only"],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "the cgroup controller for RDMA may not be used",
         "The container runtime may not create or write its rdma cgroup.",
     ),
     row(
         &["mlx|infiniband", "cq error on|cq overrun"],
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         "a completion queue overflowed",
         "More completions arrived than the queue has entries; all queue pairs that use it fail.",
     ),
     row(
         &["mlx|infiniband", "error cqe|cqe error|error_cqe|dump_cqe|dump cqe"],
-        Subject::Other,
+        ErrorClass::Other,
         "the driver prints a completion that failed",
         "The program that posted the request prints its status.",
     ),
     row(
         &["async reg mr failed|create_mkey_callback|reg_create|mlx5_ib_reg_user_mr|\
              reg_user_mr|umem_get"],
-        Subject::Registration,
+        ErrorClass::Registration,
         "the driver could not register memory",
         "The NIC's firmware or the kernel refused another memory key.",
     ),
     row(
         &["insufficient power|power on the pcie slot|pcie slot power|not enough power", "pci|slot"],
-        Subject::SlotPower,
+        ErrorClass::SlotPower,
         "the PCIe slot provides less power than the NIC may need",
         "The slot reports fewer watts than the NIC needs with all its ports and active cables; \
          under load the NIC may shut down transceivers, or itself.",
@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["port module event[error]|cable error|unsupported cable|bad or shorted cable|\
              unreadable eeprom|power budget exceeded"],
-        Subject::Cable,
+        ErrorClass::Cable,
         "the cable or transceiver has an error",
         "The driver prints the reason: too hot, not readable, an unsupported type, or drawing more \
          power than the port provides. The link may go down or be slower.",
@@ -57,7 +57,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "[sff]|sff_|sfp|qsfp|osfp|transceiver|xcvrd|xcvr",
             "fail|error|invalid|unsupported|cannot|unable|not ",
         ],
-        Subject::Cable,
+        ErrorClass::Cable,
         "a cable or transceiver has an error",
         "The module is badly seated, defective, or of a kind that the NIC or switch does not support.",
     ),
@@ -65,32 +65,32 @@ pub(super) const TABLE: &[Phrase] = &[
         &["[linkdownedcounter|[symbolerrorcounter|[linkerrorrecoverycounter|[portrcverrors|\
              [portlocalphysicalerrors|[portrcvremotephysicalerrors|[excessivebufferoverrun|\
              [localintegrityerrors"],
-        Subject::Cable,
+        ErrorClass::Cable,
         "a port counts errors of its link",
         "A cable, a transceiver or its contact is bad if the numbers grow; old numbers may be of a reboot.",
     ),
     row(
         &["eeprom", "module|cable|mlx|sfp", "fail|error|cannot|unable"],
-        Subject::Cable,
+        ErrorClass::Cable,
         "the cable's or transceiver's memory cannot be read",
         "The module is badly seated, defective, or of a kind that the NIC does not support.",
     ),
     row(
         &["port module event|cable plugged|cable unplugged|module unplugged"],
-        Subject::Cable,
+        ErrorClass::Cable,
         "a cable or transceiver was plugged or unplugged",
         "Harmless if somebody did it, or at boot. If it repeats, the contact or the module is bad.",
     ),
     row(
         &["device's health", "compromised"],
-        Subject::NicHealth,
+        ErrorClass::NicHealth,
         "the NIC's firmware does not answer",
         "The driver's periodic health check of the NIC failed: all operations on it fail from now \
          on.",
     ),
     row(
         &["mlx5_core|mlx4_core", "assert"],
-        Subject::NicHealth,
+        ErrorClass::NicHealth,
         "the NIC's firmware failed an assertion",
         "The lines around it have the firmware's error state.",
     ),
@@ -103,7 +103,7 @@ pub(super) const TABLE: &[Phrase] = &[
              sw_reset|error recovery|firmware fatal|pre-initializing|pre-init|tx timeout|\
              device is dead|dead",
         ],
-        Subject::NicHealth,
+        ErrorClass::NicHealth,
         "the driver reports an unhealthy NIC",
         "The lines around it have the firmware's error state.",
     ),
@@ -113,19 +113,19 @@ pub(super) const TABLE: &[Phrase] = &[
             "no done completion|leak of a command resource|cmd[|cmd_exec|wait_func|command",
             "timeout|no done|timed out|leak",
         ],
-        Subject::Command,
+        ErrorClass::Command,
         "the NIC's firmware did not answer a command",
         "The firmware or the PCIe link hangs, or the firmware was busy for too long.",
     ),
     row(
         &["mlx5_core|mlx4_core", "timeout|timed out"],
-        Subject::NicHealth,
+        ErrorClass::NicHealth,
         "the NIC's firmware did not answer",
         "The firmware or the PCIe link hangs.",
     ),
     row(
         &["efa", "failed to process command|failed to submit command|process command"],
-        Subject::Command,
+        ErrorClass::Command,
         "the EFA device refused a command",
         "A limit of the device was reached, or its state does not allow the command.",
     ),
@@ -138,7 +138,7 @@ pub(super) const TABLE: &[Phrase] = &[
              manage_pages|boot fw|firmware",
             "fail|error|status|err|bad|abort|not ",
         ],
-        Subject::Command,
+        ErrorClass::Command,
         "the NIC's firmware refused a command",
         "The driver requested something that this function may not use, or that is invalid; the \
          syndrome is for the vendor's support.",
@@ -148,7 +148,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "infiniband|ib_mad|ib_core",
             "couldn't create|couldn't open|can't create|failed to create",
         ],
-        Subject::Creation,
+        ErrorClass::Creation,
         "the kernel could not create its own queues on the device",
         "The NIC or its driver refused a queue pair or completion queue for management packets.",
     ),
@@ -163,7 +163,7 @@ pub(super) const REST: &[Phrase] = &[
              amdgpu|nv-hostengine|dcgm",
             ANY_FAILED,
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "the GPU driver reports an error",
         "The GPU or its driver failed; lines with an Xid number around it have the reason.",
     ),
@@ -173,26 +173,26 @@ pub(super) const REST: &[Phrase] = &[
             "bar |failed to assign|no space for|can't assign|can't find device|failed to allocate|\
              not responding|link is down|link lost|link training",
         ],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "a PCIe device could not be set up",
         "The port or slot does not see the device, or the firmware setup gives it too little address \
          space (above 4G decoding, SR-IOV).",
     ),
     row(
         &["probe of", "failed with error", "mlx|bnx|ice|i40e|ixgbe|qed|cxgb|hns|ionic|efa|irdma|hfi1|mana"],
-        Subject::Command,
+        ErrorClass::Command,
         "the driver could not start the NIC",
         "The NIC or its firmware refused a request of the driver; the lines before it have the reason.",
     ),
     row(
         &["nvme nvme", "mr pool|queue pair|ib device|rdma|create cq|create_qp", ANY_FAILED],
-        Subject::Creation,
+        ErrorClass::Creation,
         "NVMe over RDMA could not create its queues",
         "A limit of the NIC is reached, or memory could not be registered.",
     ),
     row(
         &["nvme nvme", "starting error recovery|reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the target of NVMe over fabrics does not answer",
         "The connection to the target was lost or not accepted; the kernel tries again.",
     ),
@@ -203,7 +203,7 @@ pub(super) const REST: &[Phrase] = &[
              infiniband efa|hfi1 0000|hfi1_|infiniband rocep|infiniband bnxt|infiniband ib|infiniband irdma",
             ANY_FAILED,
         ],
-        Subject::Command,
+        ErrorClass::Command,
         "the driver reports that an operation on the NIC failed",
         "The NIC or its firmware refused a request of the driver; the lines around it have the reason.",
     )
@@ -212,7 +212,7 @@ pub(super) const REST: &[Phrase] = &[
 
 pub(super) const LINK_DOWN: Phrase = row(
     &[],
-    Subject::PortDown,
+    ErrorClass::PortDown,
     "a link went down",
     "The cable or the link partner is disconnected.",
 );

@@ -1,7 +1,7 @@
 //! Memory that cannot be locked or registered.
 
 use super::{FAILED, Phrase, RDMA, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::{EFAULT, ENOMEM, EOPNOTSUPP, EPROTONOSUPPORT};
 
 /// Lines that name the limit. It is the cause, whatever call failed.
@@ -13,7 +13,7 @@ pub(super) const LIMITS: &[Phrase] = &[
              shared memory object|shared memory limits|posix_fallocate|shared memory file",
             "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error|stale",
         ],
-        Subject::Other,
+        ErrorClass::Other,
         "shared memory between processes of this host could not be created",
         "/dev/shm is full or too small, mostly in a container (Docker: `--shm-size`, `--ipc=host`; \
          Kubernetes: an emptyDir of medium Memory at /dev/shm), or the other process has another. \
@@ -21,7 +21,7 @@ pub(super) const LIMITS: &[Phrase] = &[
     ),
     row(
         &["openfabrics subsystem"],
-        Subject::Registration,
+        ErrorClass::Registration,
         "only part of the memory can be registered",
         "The limit on locked memory, or the driver's table of pages (mlx4: log_num_mtt), is too small.",
     ),
@@ -31,7 +31,7 @@ pub(super) const LIMITS: &[Phrase] = &[
             "set|current|low|limit |fail|error|increase|exceed|raise|too|insufficient|bytes.|\
              allocate",
         ],
-        Subject::Registration,
+        ErrorClass::Registration,
         "the limit on locked memory is too low",
         "The program pins memory for the NIC, and its user may lock no more (`ulimit -l`).",
     ),
@@ -40,13 +40,13 @@ pub(super) const LIMITS: &[Phrase] = &[
             "cannot lock memory|mlock|lock page|lock pages|lock memory|locking pages|pin pages|pin page",
             FAILED,
         ],
-        Subject::Registration,
+        ErrorClass::Registration,
         "memory could not be locked",
         "The limit on locked memory is too low.",
     ),
     row(
         &["registering only part|allow registering part|reg mem limit|init-fail-no-mem"],
-        Subject::Registration,
+        ErrorClass::Registration,
         "only part of the memory can be registered",
         "The limit on locked memory, or the driver's table of pages (mlx4: log_num_mtt), is too small.",
     ),
@@ -68,7 +68,7 @@ const REGISTER_LOOSE: &str = "register|registering|registration|memory region|ba
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["reg_dmabuf_mr|dmabuf|dma-buf|dma_buf", FAILED],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "GPU memory could not be registered with DMA-BUF",
         "The kernel, the NIC's driver or the GPU driver does not support DMA-BUF for GPU memory.",
     ),
@@ -77,33 +77,33 @@ pub(super) const TABLE: &[Phrase] = &[
             "nvidia_p2p_get_pages|gdr_pin_buffer|gdrdrv_pin_buffer|gdr_map|nvidia_p2p_dma_map",
             FAILED,
         ],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "GPU memory could not be pinned",
         "The GPU driver refused to pin the memory for another device: it is not memory of \
          `cudaMalloc`, its range is wrong, or the GPU's window (BAR1) is full.",
     ),
     row(
         &[REGISTER, "cuda|gpu|vram|hmem|rocm|mem_type bit 0x2|type = 2|nvidia", FAILED],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "GPU memory could not be registered",
         "The NIC's driver could not pin GPU memory: that needs nvidia-peermem or DMA-BUF.",
     )
     .unless("(host)"),
     row(
         &["ucx|ucp|uct", "mem list|memh|mem_list|device mem", FAILED],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "GPU memory could not be registered",
         "UCX could not prepare GPU memory for the NIC: that needs nvidia-peermem or DMA-BUF.",
     ),
     row(
         &["mpool|memory pool", "chunk", "ucx|uct|ucp", FAILED],
-        Subject::Registration,
+        ErrorClass::Registration,
         "memory for messages could not be registered",
         "UCX registers its buffers with the NIC; that failed. The lines before have the reason.",
     ),
     row(
         &[REGISTER, FAILED],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "memory could not be registered",
         "The kernel finds no pages at the address: it is GPU memory without nvidia-peermem or \
          DMA-BUF, or it is not mapped, or read-only but registered for writing.",
@@ -111,7 +111,7 @@ pub(super) const TABLE: &[Phrase] = &[
     .only_with(&[EFAULT, EOPNOTSUPP, EPROTONOSUPPORT]),
     row(
         &[REGISTER, FAILED],
-        Subject::Registration,
+        ErrorClass::Registration,
         "memory could not be registered",
         "Pinning memory failed: the limit on locked memory is reached, or memory or a table of the \
          NIC is used up.",
@@ -119,7 +119,7 @@ pub(super) const TABLE: &[Phrase] = &[
     .only_with(&[ENOMEM]),
     row(
         &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem|cache", FAILED],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "memory could not be registered",
         "The kernel finds no pages at the address: it is GPU memory without nvidia-peermem or \
          DMA-BUF, or it is not mapped, or read-only but registered for writing.",
@@ -128,21 +128,21 @@ pub(super) const TABLE: &[Phrase] = &[
     // Mooncake registers caches, which are mostly in GPU memory.
     row(
         &["rdmatransport", "register memory", FAILED],
-        Subject::GpuRegistration,
+        ErrorClass::GpuRegistration,
         "memory could not be registered",
         "The line does not say why. Transfer engines register caches in GPU memory, which needs \
          nvidia-peermem or DMA-BUF; the lines before have the error number.",
     ),
     row(
         &[REGISTER, "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not |exceed"],
-        Subject::Registration,
+        ErrorClass::Registration,
         "memory could not be registered",
         "The kernel refused to pin the memory, or the NIC refused to register it.",
     )
     .unless("not require|not needed|does not select"),
     row(
         &[RDMA, REGISTER_LOOSE, "memory|mr|buffer|region|mkey|address|mem|cache", FAILED],
-        Subject::Registration,
+        ErrorClass::Registration,
         "memory could not be registered",
         "The kernel refused to pin the memory, or the NIC refused to register it.",
     ),

@@ -27,7 +27,7 @@ mod tests;
 use std::cell::LazyCell;
 use std::ops::Deref;
 
-use super::Subject;
+use super::ErrorClass;
 use super::errno::{self, Errno};
 use index::{INDEX, Matches};
 use words::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, FAILED_CALL, INFORMS, RDMA};
@@ -41,7 +41,7 @@ pub(super) struct Phrase {
     without: &'static str,
     /// The error numbers with which it applies; none: with any, or without.
     errnos: &'static [u32],
-    pub(super) subject: Subject,
+    pub(super) class: ErrorClass,
     pub(super) title: &'static str,
     pub(super) meaning: &'static str,
 }
@@ -117,9 +117,9 @@ const TABLES: &[&[Phrase]] = &[
 
 const fn row(
     words: &'static [&'static str],
-    subject: Subject,
+    class: ErrorClass,
     title: &'static str,
     meaning: &'static str,
 ) -> Phrase {
-    Phrase { words, without: "", errnos: &[], subject, title, meaning }
+    Phrase { words, without: "", errnos: &[], class, title, meaning }
 }

@@ -1,13 +1,13 @@
 //! Lines of MPI libraries.
 
 use super::{FAILED, Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::EPERM;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["read -1|write -1|process_vm_readv|process_vm_writev|cma_ep|cma support", "expected|fail|errno|error"],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "processes of one host may not read each other's memory",
         "This user or container may not use CMA (process_vm_readv). MPI copies through shared memory \
          instead, which is slower; `--cap-add SYS_PTRACE` allows it.",
@@ -15,20 +15,20 @@ pub(super) const TABLE: &[Phrase] = &[
     .only_with(&[EPERM]),
     row(
         &["retry count|retry exceeded", "exceeded|infiniband", "mpi|infiniband|openib|qp|ib "],
-        Subject::RetryExceeded,
+        ErrorClass::RetryExceeded,
         "a peer did not answer (retries exceeded)",
         "The peer did not acknowledge packets after all retries: packets or acknowledgements are lost \
          on the path, or the peer's process ended.",
     ),
     row(
         &["mpi_thread_multiple|thread_multiple", "not support|doesn't support|unsupported|not available"],
-        Subject::Other,
+        ErrorClass::Other,
         "a library of MPI does not support several threads",
         "The program requests MPI_THREAD_MULTIPLE, but the library was built without it (UCX: --enable-mt).",
     ),
     row(
         &["no-nics|no active ports|no nics|no active hca|no hca|hcas found"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "MPI found no usable RDMA device",
         "There is no device, or none with an active port.",
     ),
@@ -40,20 +40,20 @@ pub(super) const TABLE: &[Phrase] = &[
              no device params|by default, for open mpi|failed to initialize|connection schemes|no available|\
              not be used|disabled|proc_create",
         ],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "Open MPI's old openib component does not start",
         "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
     ),
     row(
         &["ib port not selected|no cpcs for port|not used by default|by default, for open mpi"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "Open MPI's old openib component does not start",
         "Open MPI uses UCX today (`--mca pml ucx --mca btl ^openib`).",
     ),
     row(
         &["requested component was not found|no components were able|find-available|\
              was unable to be opened|component_find|mca_base_component|unable to open mca_"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "Open MPI does not have a component that was requested",
         "It was built without it, or a library that the component needs is missing; `ompi_info` \
          lists the components.",
@@ -63,32 +63,32 @@ pub(super) const TABLE: &[Phrase] = &[
             "pmix error|opal error|orte_error",
             "unreachable|timed out|timeout|temporarily unavailable",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a process of MPI does not answer its launcher",
         "The launcher's daemon on this or another host ended, is overloaded, or is not reached over TCP.",
     ),
     row(
         &["ofi libfabric library call|ofi call fail"],
-        Subject::Creation,
+        ErrorClass::Creation,
         "libfabric could not create its objects",
         "The provider or the kernel refused a domain, an endpoint, a completion queue or an address \
          vector; the lines after it have the error.",
     ),
     row(
         &["error polling|poll_cq|poll cq|polling cq|handle_cq_error", "cq", "fail|error"],
-        Subject::Other,
+        ErrorClass::Other,
         "the completion queue could not be read",
         "The device or its driver failed, or the queue was destroyed; lines before it have the reason.",
     ),
     row(
         &["rdma cm returned|unable to reach|unreachable|can't reach|cannot reach", "mpi|btl|pml"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "MPI processes cannot reach each other",
         "No transport or network connects the two hosts.",
     ),
     row(
         &["orte|prte|btl_tcp|btl:tcp|oob_tcp|plm", "connection|connect|recv|tcp", FAILED],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "a TCP connection of Open MPI failed",
         "Open MPI's processes exchange addresses over TCP; `--mca btl_tcp_if_include` and \
          `oob_tcp_if_include` select the network.",

@@ -1,7 +1,7 @@
 //! Lines of NCCL, RCCL and PyTorch's process groups.
 
 use super::{FAILED, Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::{
     EADDRINUSE, ECONNABORTED, ECONNREFUSED, ECONNRESET, EHOSTUNREACH, ENETUNREACH, EPIPE, ETIMEDOUT,
 };
@@ -15,7 +15,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "no plugin|not find|cannot open|no such file|not found|could not|fail|unable|\
              returned",
         ],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "NCCL found no network plugin",
         "Harmless with InfiniBand and RoCE, which NCCL supports itself. On EFA and other fabrics \
          that need a plugin, NCCL uses TCP without it.",
@@ -27,19 +27,19 @@ pub(super) const TABLE: &[Phrase] = &[
              ofi initialization|ofi plugin",
             FAILED,
         ],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "NCCL could not start a network",
         "The lines before have the reason; NCCL tries its other networks, TCP last.",
     ),
     row(
         &["using network socket|via net/socket"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "NCCL uses TCP",
         "It found no usable RDMA device, or RDMA is disabled in its settings.",
     ),
     row(
         &["net/socket", "using"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "NCCL uses TCP",
         "It found no usable RDMA device, or RDMA is disabled in its settings.",
     ),
@@ -49,25 +49,25 @@ pub(super) const TABLE: &[Phrase] = &[
             "no device found|no devices found|returned 0 devices|no eligible|no supported|optimal provider|\
              no provider",
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "NCCL found no RDMA device",
         "No device with an active port could be opened, so that NCCL uses TCP.",
     ),
     row(
         &["nccl", "error : network|error: network|network", "not found"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "NCCL does not have the network that its settings name",
         "NCCL_NET names a network whose plugin is not loaded, or that has no device here.",
     ),
     row(
         &["net/ib", "gid", FAILED],
-        Subject::WrongGid,
+        ErrorClass::WrongGid,
         "NCCL could not read or choose a GID",
         "The GID index is not valid on this port, or the entry is empty.",
     ),
     row(
         &["gpu direct rdma|gdr|gpudirect", "disabled|not enabled|not supported"],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "GPUDirect is not used",
         "GPU memory is copied through host memory first.",
     ),
@@ -77,7 +77,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "cuda failure|cuda error|hip failure|hip error|cuda call|nvls|nvml|cuda driver",
             "fail|error|mismatch|invalid",
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; this is not about the network. The line has CUDA's reason.",
     ),
@@ -88,27 +88,27 @@ pub(super) const TABLE: &[Phrase] = &[
              cuda malloc|cuda host alloc|cuda device|cuda driver|cuda toolkit|gpu rank|cuda graph",
             "fail|error|duplicate|unable|could not|not |minimum|mismatch",
         ],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "NCCL cannot use a GPU as configured",
         "This is about GPUs and the links between them, not about the network; the line has the reason.",
     )
     .unless("nccl info|net/ib|net/ofi"),
     row(
         &["unhandled cuda error|ncclunhandledcudaerror|unhandledcudaerror"],
-        Subject::Gpu,
+        ErrorClass::Gpu,
         "a call to CUDA failed",
         "The GPU or its driver refused a call; the first NCCL WARN line has CUDA's reason.",
     ),
     row(
         &["no socket interface|no usable interface|no interface found"],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "NCCL found no network for its start-up connection",
         "Before RDMA all ranks exchange addresses over TCP. NCCL_SOCKET_IFNAME names no interface of \
          this host, or there is none with an address.",
     ),
     row(
         &["nccl|rccl", "socket interface|bootstrap|bootstrap.cc", FAILED],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "NCCL's start-up connection failed",
         "Before RDMA all ranks exchange addresses over TCP. The line has the reason; \
          NCCL_SOCKET_IFNAME selects the network.",
@@ -119,7 +119,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "nccl|misc/socket|include/socket|socketpollconnect|socketstartconnect",
             "no route|unreachable|timed out|timeout",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a peer's TCP address does not answer",
         NO_ROUTE,
     ),
@@ -136,7 +136,7 @@ pub(super) const TABLE: &[Phrase] = &[
              sockettryaccept|already checked in|mismatch in|socket init|no ip interface|\
              listening interface|comm_id",
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "a TCP connection between ranks failed",
         "NCCL's ranks exchange addresses over TCP. Usually the other rank ended first: look for its \
          first error.",
@@ -149,7 +149,7 @@ pub(super) const TABLE: &[Phrase] = &[
              ncclproxy|proxyconnect",
             FAILED,
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "NCCL's proxy thread failed an operation",
         "The proxy thread opens connections for the ranks; it failed, or lost its TCP connection to \
          another rank. The WARN lines before have the reason.",
@@ -161,7 +161,7 @@ pub(super) const TABLE: &[Phrase] = &[
              collective|symmetric|window|reduction|redop|rank |signal|could not find net|no path computed|\
              ncclredop|datatype|uniqueid|argument|environment variable|numa|cpu",
         ],
-        Subject::Other,
+        ErrorClass::Other,
         "NCCL reports a failure of its own",
         "Ranks, settings or the detected topology do not fit together; this is not about the network. Look \
          at the WARN lines of all ranks.",
@@ -172,14 +172,14 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["nccl", "message truncated"],
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         "ranks disagree on the size of a message",
         "One rank receives less than another sends: the ranks call different collectives, or with \
          different counts.",
     ),
     row(
         &["socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|socketimpl|rendezvous"],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "a TCP connection between ranks failed",
         "PyTorch's ranks find each other over TCP (MASTER_ADDR, MASTER_PORT). Usually the other \
          rank ended first, or is not started.",
@@ -190,14 +190,14 @@ pub(super) const TABLE: &[Phrase] = &[
             "socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|rendezvous|original timeout was",
             "no route|unreachable|timed out|timeout",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a peer's TCP address does not answer",
         NO_ROUTE,
     ),
     row(
         &["socket.cpp|c10d|tcpstore|gloo|distnetworkerror|diststoreerror|socketimpl|\
              rendezvous"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a peer's TCP address does not answer",
         NO_ROUTE,
     )
@@ -212,7 +212,7 @@ pub(super) const TABLE: &[Phrase] = &[
              cannot be retrieved|\
              gai error|name or service|read error|write error|abort",
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "a TCP connection between ranks failed",
         "PyTorch's ranks find each other over TCP (MASTER_ADDR, MASTER_PORT). Usually the other \
          rank ended first, or is not started.",
@@ -222,7 +222,7 @@ pub(super) const TABLE: &[Phrase] = &[
              ncclremoteerror|ncclinternalerror|test nccl failure|\
              internal error - please report|remote process exited|internal check failed|\
              ncclinvalidusage"],
-        Subject::Other,
+        ErrorClass::Other,
         "NCCL reports an earlier error",
         "The line has no reason of its own: look for the first NCCL WARN line on every rank, with \
          NCCL_DEBUG=WARN or INFO.",
@@ -230,7 +230,7 @@ pub(super) const TABLE: &[Phrase] = &[
     .unless("net/ofi|net/ib"),
     row(
         &["internal assert failed"],
-        Subject::Other,
+        ErrorClass::Other,
         "a program stopped at an assertion",
         "A check within the program failed: mostly an error of the program, or a consequence of an \
          earlier one.",
@@ -242,7 +242,7 @@ pub(super) const TABLE: &[Phrase] = &[
              nccl operations have failed or timed out|collective timeout|heartbeat monitor",
             "timeout|timed out|detected|caught|ran for|stuck|terminat",
         ],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "a collective did not complete in time",
         "At least one rank did not take part or its packets do not arrive: it hangs, ended, or has \
          another error. Compare the last operation of all ranks.",

@@ -1,19 +1,19 @@
 //! Missing devices, drivers and libraries.
 
 use super::{ANY_FAILED, FAILED, FAILED_CALL, Phrase, RDMA, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 
 /// Missing files: what the line names comes before what the program was doing.
 pub(super) const LIBRARIES: &[Phrase] = &[
     row(
         &["/sys/class/infiniband", "couldn't stat|no such|cannot|fail|could not|not found|unable"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "a device is not visible in /sys/class/infiniband",
         "It is not passed to this container, is in another network namespace, or was removed.",
     ),
     row(
         &["netlink_rdma|non-rdma device|non-rdma dev"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the kernel has no RDMA device here",
         "Its RDMA modules are not loaded, or the device has no RDMA driver.",
     ),
@@ -21,21 +21,21 @@ pub(super) const LIBRARIES: &[Phrase] = &[
         &["couldn't read uverbs abi|couldn't read abi version|is ib_uverbs loaded|\
              are kernel drivers loaded|rdma modules loaded|unable to open /dev/infiniband|\
              umad port|ibpanic"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the kernel's RDMA modules are not loaded, or have no device",
         "The program needs ib_uverbs (rdma_ucm for connections by IP address, ib_umad for management), and \
          a device.",
     ),
     row(
         &["no userspace device-specific driver"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "libibverbs has no driver for the device",
         "The kernel has the device, but the NIC's library (provider) is not installed in this \
          system or container.",
     ),
     row(
         &["does not support the kernel abi|kernel abi version|abi version"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "rdma-core and the kernel's driver do not fit together",
         "The NIC's library is older or newer than the kernel's driver; often two installations \
          (the distribution's and the vendor's) are mixed.",
@@ -45,19 +45,19 @@ pub(super) const LIBRARIES: &[Phrase] = &[
             "missing run-time dependency|run-time dependency on|no ofed driver|ofed driver",
             "fail|unable|cannot|error|not |no ofed|missing",
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "the RDMA stack is not installed",
         "The libraries of rdma-core, or the driver package of the NIC for this kernel, are missing.",
     ),
     row(
         &["direct firmware load", "bnx|mlx|qed|ice|i40e|cxgb|hfi1|irdma|efa|ionic|hns"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "the NIC's firmware file is missing",
         "The driver loads it from /lib/firmware: install the package linux-firmware.",
     ),
     row(
         &["libibverbs", "couldn't load driver|couldn't open config|config directory|load driver"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "libibverbs cannot load the NIC's library",
         "The library of the NIC (libmlx5, libefa, …) is not installed, or of another version than \
          libibverbs.",
@@ -67,7 +67,7 @@ pub(super) const LIBRARIES: &[Phrase] = &[
             "infiniband/|rdma/|rdma_cma|-libverbs|-lrdmacm|-lfabric",
             ".h: no such file|cannot find -l",
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "the development files of rdma-core or libfabric are missing",
         "A program is being built, and needs their headers: libibverbs-dev and librdmacm-dev, or \
          rdma-core-devel.",
@@ -79,7 +79,7 @@ pub(super) const LIBRARIES: &[Phrase] = &[
             "rdma|ib_|mlx|nvme|ko2iblnd|lnd|lnet|bnxt|irdma|efa|rxe|siw|rpcrdma|iser|srp|hns|knem|\
              xpmem|iw_|qedr|hv_network_direct|gdrdrv|ice.ko|ice:|i40e|ixgbe|qede|cxgb|ionic|mana",
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "a kernel module does not fit the kernel",
         "The module was built for another kernel or another version of the RDMA stack (the \
          distribution's, or the vendor's).",
@@ -90,13 +90,13 @@ pub(super) const LIBRARIES: &[Phrase] = &[
             "not found in directory|module rdma|module ib_|module mlx|module rxe",
             "not found",
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "the kernel module is not installed",
         "This kernel's package does not contain the module; it may be in an additional package.",
     ),
     row(
         &["cannot open shared object file|cannot open dynamic library"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "a library is missing",
         "The library that the line names is not installed, or not in a folder that is searched.",
     ),
@@ -110,7 +110,7 @@ pub(super) const LIBRARIES: &[Phrase] = &[
              nvshmem|libnvshmem|libibumad|libibmad|libpsm|libnccl|libnl|mca_|libmpi|libdoca|\
              libnixl|libhcoll|libsharp|librte|ucx|rdma|nccl|mlx",
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "a library is missing",
         "The library that the line names is not installed, or not in a folder that is searched.",
     ),
@@ -120,7 +120,7 @@ pub(super) const LIBRARIES: &[Phrase] = &[
             "failed to open|failed to load|unable to load|unable to open|could not load|\
              couldn't load|cannot load|dlopen",
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "a library is missing",
         "The library that the line names is not installed, or not in a folder that is searched.",
     ),
@@ -130,19 +130,19 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["starting up lni|no probed ethernet devices|no available ethernet ports|\
              allocatable devices: 0|initialize ib device|init ib device"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "no RDMA device can be used",
         "The service found no device or address that it may use.",
     ),
     row(
         &["rdma is off|rdma: off"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "Wirelane does not use RDMA",
         "It uses shared memory or TCP instead; the line has the reason.",
     ),
     row(
         &["unable to find the ib/roce device|unable to find the infiniband/roce device"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "no such RDMA device was found",
         "libibverbs lists no device of that name that this process can open.",
     ),
@@ -152,7 +152,7 @@ pub(super) const TABLE: &[Phrase] = &[
              trying to query port|query port info|query port_num|couldn't get local lid|\
              couldn't query device|set the link layer|check if driver is up|\
              did not detect devices|find valid ports|no valid ports|no matching rdma"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device cannot be queried",
         "It was listed, but this process may not open it, or its driver does not answer.",
     ),
@@ -166,7 +166,7 @@ pub(super) const TABLE: &[Phrase] = &[
              failed to find|fail to find|no active ib|failed to get ib|wasn't found|is empty|no mlx|no efa|not exist|not detected",
             "device|devices|hca|hcas|nic |nics|rnic|adapter|port|ports|provider|uverbs|interface|ib_devs|devs",
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "no RDMA device was found",
         "libibverbs lists no device that this process can open, or not the one that was requested.",
     ),
@@ -176,7 +176,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "get_device_list|device list|devices list|list devices|device_list|sys files",
             FAILED_CALL,
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "devices cannot be listed",
         "libibverbs lists no device that this process can open.",
     ),
@@ -186,7 +186,7 @@ pub(super) const TABLE: &[Phrase] = &[
              sriov-network-device|sriovdp|device-plugin",
             "error|fail|no such|missing|not found|unable|no pci|cannot|no resource",
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device plugin cannot use a device",
         "The PCI function has no driver or no RDMA device, or the plugin's container does not see it.",
     ),
@@ -194,7 +194,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &["no devices in device pool|exposing \"0\"|no devices found|insufficient rdma|\
              insufficient nvidia.com|insufficient mellanox|rdma resources for|\
              unexpected: allocated"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device plugin has no RDMA device to give",
         "Its selectors match no device of this node, the driver is not loaded, or all devices are \
          in use.",
@@ -205,7 +205,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "mlx4_ib|mlx5_ib|ib_core|ib_uverbs|rdma_|rxe|siw|irdma|bnxt_re|efa|ib_|mlx5_core|\
              mlx",
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "a kernel module of RDMA could not be loaded",
         "The module was built for another kernel or another version of the RDMA stack.",
     ),
@@ -218,20 +218,20 @@ pub(super) const TABLE: &[Phrase] = &[
             FAILED,
             RDMA,
         ],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "RDMA could not be started",
         "The lines before have the reason; without it the program uses TCP, or stops.",
     ),
     row(
         &["another transport will be used|switching from rdma|instead of rdma|without rdma|\
              init returned failure for component|point-to-point network instead|switch to atl|using tcp instead|use tcp instead"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "the program uses TCP instead of RDMA",
         "It found no usable RDMA device, or could not start it: the lines before have the reason.",
     ),
     row(
         &["falling back|fall back|fallback|falls back", RDMA],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "the program uses TCP instead of RDMA",
         "It found no usable RDMA device, or could not start it: the lines before have the reason.",
     ),
@@ -246,7 +246,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
              load module|load the module|insert module|loading module|unload|kernel abi",
             ANY_FAILED,
         ],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "a library is missing, or of another version",
         "The library that the line names is not installed, not in a folder that is searched, or lacks a \
          function that the program needs.",
@@ -258,7 +258,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
              nvshmem common|nvshmem setup|nvshmemi_init|topology|topo|protocol",
             ANY_FAILED,
         ],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "RDMA could not be started",
         "The lines before have the reason; without it the program uses TCP, or stops.",
     ),
@@ -269,7 +269,7 @@ pub(super) const ACTIONS: &[Phrase] = &[
              provider|providers",
             ANY_FAILED,
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "an RDMA device or its port cannot be used",
         "It does not exist for this process, is not active, or its driver does not answer.",
     )

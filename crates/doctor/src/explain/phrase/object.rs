@@ -1,7 +1,7 @@
 //! Queues and other objects that cannot be created, and work requests that are refused.
 
 use super::{FAILED, FAILED_CALL, Phrase, RDMA, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::{
     EACCES, ECONNRESET, EINVAL, ENODEV, ENOENT, ENOMEM, ENOTCONN, EPERM, ETIMEDOUT,
 };
@@ -15,7 +15,7 @@ pub(super) const DESTROY: &[Phrase] = &[row(
          to release|not release ",
         "fail|unable|couldn't|could not|cannot|error",
     ],
-    Subject::Other,
+    ErrorClass::Other,
     "an object could not be destroyed",
     "Something still uses it: memory before its queue pairs, or a protection domain before its \
      memory. Mostly a consequence of an earlier error while the program ends.",
@@ -24,14 +24,14 @@ pub(super) const DESTROY: &[Phrase] = &[row(
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["post_send|post send|posting|post_recv|post recv|ibv_post", RDMA],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the connection to the peer is gone",
         "A work request was refused, since the peer closed the connection or no longer answers.",
     )
     .only_with(&[ECONNRESET, ENOTCONN, ETIMEDOUT]),
     row(
         &["ibv_post_send|ibv_post_recv|ibv_post_srq_recv|ibv_post"],
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         "a work request was refused",
         "The queue is full (ENOMEM), or the request is invalid for this queue pair (EINVAL).",
     )
@@ -43,7 +43,7 @@ pub(super) const TABLE: &[Phrase] = &[
              post work request|post wr|posting",
             "fail|error|unable|couldn't|could not|cannot|errno",
         ],
-        Subject::LocalUse,
+        ErrorClass::LocalUse,
         "a work request was refused",
         "The queue is full (ENOMEM), or the request is invalid for this queue pair (EINVAL).",
     ),
@@ -54,7 +54,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "device|uverbs|/dev/infiniband|context|rdma_cm|umad",
             "fail|unable|couldn't|could not|cannot|can't|error",
         ],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "this process may not open the device",
         "The device exists, but its node under /dev/infiniband may not be opened.",
     )
@@ -65,20 +65,20 @@ pub(super) const TABLE: &[Phrase] = &[
             "permission denied|operation not permitted|eacces|eperm|not permitted|\
              access denied|cap_net_raw|not privileged",
         ],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "this process lacks a permission",
         "The kernel refuses the file, device or call to this user or container.",
     ),
     row(
         &["hfi_userinit|assign_context|hfi unit", FAILED],
-        Subject::Creation,
+        ErrorClass::Creation,
         "an Omni-Path device gave no context",
         "All contexts of the device are in use, or its node may not be opened.",
     )
     .unless("<info>|<debug>"),
     row(
         &["fail to open rdma device|failed to open rdma device|failed to open device "],
-        Subject::Restricted,
+        ErrorClass::Restricted,
         "the device cannot be opened",
         "It was found, but could not be opened: mostly this process may not use its node under \
          /dev/infiniband, or the NIC's library is missing.",
@@ -91,7 +91,7 @@ pub(super) const TABLE: &[Phrase] = &[
              open the device|open umad|opening device",
             FAILED,
         ],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device is gone",
         "It was listed, but no longer exists for this process.",
     )
@@ -103,27 +103,27 @@ pub(super) const TABLE: &[Phrase] = &[
              open the device|open hca",
             FAILED,
         ],
-        Subject::Creation,
+        ErrorClass::Creation,
         "the device could not be opened",
         "It exists, but the driver or its library refused: too many users, a missing right, or \
          versions that do not fit together.",
     ),
     row(
         &["qpair|rqpair|nvmf|nvme_fabric", "connect", "unable to connect|connect command|connect the|fail"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the target of NVMe over RDMA does not answer",
         "The connection to the target was not accepted, or its answer did not come.",
     )
     .unless("create admin|create_qp failed|rdma_create_qp|initialize"),
     row(
         &["keep alive timeout|keep-alive timeout|keepalive timeout"],
-        Subject::NoAnswer,
+        ErrorClass::NoAnswer,
         "the peer no longer answers",
         "Keep-alive messages did not come in time: the peer ended, hangs, or packets are lost.",
     ),
     row(
         &[RDMA, "assertion|assert"],
-        Subject::Other,
+        ErrorClass::Other,
         "a program stopped at an assertion",
         "A check within the program failed: mostly an error of the program, or a consequence of an \
          earlier one.",
@@ -142,7 +142,7 @@ pub(super) const TABLE: &[Phrase] = &[
              unable to create",
             "fail|unable|couldn't|could not|cannot|can't|error|err",
         ],
-        Subject::Creation,
+        ErrorClass::Creation,
         "a queue pair or another object could not be created",
         "A limit of the NIC or of the cgroup is reached, memory could not be pinned, or the requested \
          kind or size is not supported.",
@@ -154,15 +154,15 @@ pub(super) const TABLE: &[Phrase] = &[
 pub(super) const ACTIONS: &[Phrase] = &[
     row(
         &[RDMA, "pin|pinning|pinned|unpin", "memory|page|pages|buffer|region|user pages", FAILED_CALL],
-        Subject::Registration,
+        ErrorClass::Registration,
         "memory could not be pinned",
         "The kernel refused to pin the memory, or the NIC refused to register it.",
     ),
-    row(&[RDMA, ACTION, OBJECT, FAILED_CALL], Subject::NoDevice, NO_DEVICE.0, NO_DEVICE.1)
+    row(&[RDMA, ACTION, OBJECT, FAILED_CALL], ErrorClass::NoDevice, NO_DEVICE.0, NO_DEVICE.1)
         .only_with(&[ENODEV]),
     row(
         &[RDMA, ACTION, OBJECT, FAILED_CALL],
-        Subject::Creation,
+        ErrorClass::Creation,
         "a queue pair or another object could not be created",
         "A limit of the NIC or of the cgroup is reached, memory could not be pinned, or the requested \
          kind or size is not supported.",

@@ -1,24 +1,24 @@
 //! Lines of the kernel about PCIe links and the IOMMU.
 
 use super::{Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["aer:|aer|pci_err_detected", "uncorrect|pci_err_detected"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "uncorrected PCIe errors",
         "Data was lost on a PCIe link; the device may be unavailable.",
     ),
     row(
         &["severity=uncorrect|severity: fatal|severity: recoverable"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "uncorrected PCIe errors",
         "Data was lost on a PCIe link; the device may be unavailable.",
     ),
     row(
         &["dpc:", "containment event"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "a PCIe port disabled its link after an error (DPC)",
         "Devices below the port are disconnected until its link is up again; they may be \
          unavailable.",
@@ -26,7 +26,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &["cmpltto|cmpltabrt|unxcmplt|malftlp|unsupreq|acsviol|poisontlp|uncorrinterr|\
              mcblkedtlp"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "uncorrected PCIe errors",
         "Data was lost on a PCIe link; the device may be unavailable.",
     ),
@@ -37,7 +37,7 @@ pub(super) const TABLE: &[Phrase] = &[
              data link protocol|surprise down|completer abort|unexpected completion|\
              poisoned tlp|flow control protocol|acs violation|atomicop",
         ],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "uncorrected PCIe errors",
         "Data was lost on a PCIe link; the device may be unavailable.",
     ),
@@ -46,7 +46,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "aer:|severity=correct|severity: correct|pcie bus error|hardware error",
             "corrected|correctable|severity=correct|severity: correct",
         ],
-        Subject::PcieCorrected,
+        ErrorClass::PcieCorrected,
         "corrected PCIe errors",
         "The link retransmits corrupted packets. A few are harmless; many indicate a bad contact.",
     ),
@@ -58,13 +58,13 @@ pub(super) const TABLE: &[Phrase] = &[
              [12] timeout|[12] replay|[ 8] r|[13] non|[15] header|can't find device of|\
              /00002000|/0000a000|/0000e000|/00006000",
         ],
-        Subject::PcieCorrected,
+        ErrorClass::PcieCorrected,
         "corrected PCIe errors",
         "The link retransmits corrupted packets. A few are harmless; many indicate a bad contact.",
     ),
     row(
         &["aer:", "error|fatal|recover|fail|reset"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "PCIe errors",
         "An error occurred on a PCIe link.",
     ),
@@ -73,19 +73,19 @@ pub(super) const TABLE: &[Phrase] = &[
             "pcie bus error|error_detected message|aer-aware driver|error status/mask|config space inaccessible|pcie link lost|\
              pcie error|from d3cold",
         ],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "PCIe errors",
         "An error occurred on a PCIe link.",
     ),
     row(
         &["pciehp", "link down|card not present|fail|timeout|not present"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "a PCIe slot lost its device",
         "The slot's link went down, or the card was removed.",
     ),
     row(
         &["available pcie bandwidth", "limited by"],
-        Subject::Pcie,
+        ErrorClass::Pcie,
         "the PCIe link is slower than the device supports",
         "The slot or a bridge above it limits the device.",
     ),
@@ -95,7 +95,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "fault|invalidation time-out|invalidation queue|pte read|pte write|already set|ite|iqe|broken|bug|not mapped|\
              failed|returns all",
         ],
-        Subject::IommuFault,
+        ErrorClass::IommuFault,
         "the IOMMU blocked an access (Intel)",
         "A device accessed an address that is not mapped for it.",
     ),
@@ -103,19 +103,19 @@ pub(super) const TABLE: &[Phrase] = &[
         &["io_page_fault|invalid_device_request|illegal_dev_table|dev_tab_hardware|\
              page_tab_hardware|iotlb_inv_timeout|invalid_ppr|illegal_command_error|\
              rmp_page_fault"],
-        Subject::IommuFault,
+        ErrorClass::IommuFault,
         "the IOMMU blocked an access (AMD)",
         "A device accessed an address that is not mapped for it, or in a way that the IOMMU refuses.",
     ),
     row(
         &["amd-vi", "fault|timed out|event logged|error"],
-        Subject::IommuFault,
+        ErrorClass::IommuFault,
         "the IOMMU blocked an access (AMD)",
         "A device accessed an address that is not mapped for it.",
     ),
     row(
         &["arm-smmu|smmu", "fault|event 0x|f_translation|c_bad|error"],
-        Subject::IommuFault,
+        ErrorClass::IommuFault,
         "the IOMMU blocked an access (Arm)",
         "A device accessed an address that is not mapped for it.",
     ),

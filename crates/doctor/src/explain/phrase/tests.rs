@@ -1,20 +1,23 @@
 //! Which row explains a line that matches several.
 
-use crate::explain::{Subject, parse};
+use crate::explain::{ErrorClass, parse};
 
 #[track_caller]
-fn is_about(line: &str, subject: Subject) {
+fn is_about(line: &str, class: ErrorClass) {
     let errors = parse(line);
-    let found: Vec<_> = errors.iter().map(|error| (error.subject, &error.title)).collect();
-    assert_eq!(found.first().map(|(subject, _)| *subject), Some(subject), "{line}: {found:?}");
+    let found: Vec<_> = errors.iter().map(|error| (error.class, &error.title)).collect();
+    assert_eq!(found.first().map(|(class, _)| *class), Some(class), "{line}: {found:?}");
 }
 
 #[test]
 fn an_event_comes_before_a_completion_and_a_completion_before_words() {
-    is_about("NCCL WARN NET/IB : mlx5_0:1 Got async fatal event: QP fatal error", Subject::Flushed);
+    is_about(
+        "NCCL WARN NET/IB : mlx5_0:1 Got async fatal event: QP fatal error",
+        ErrorClass::Flushed,
+    );
     is_about(
         "NCCL WARN NET/IB : Got completion from peer 10.0.0.1<1> with status=12 vendor err 129, connect failed",
-        Subject::RetryExceeded,
+        ErrorClass::RetryExceeded,
     );
 }
 
@@ -22,48 +25,48 @@ fn an_event_comes_before_a_completion_and_a_completion_before_words() {
 fn the_limit_that_a_line_names_comes_before_the_call() {
     is_about(
         "ibv_create_cq() failed: Cannot allocate memory. Please set max locked memory (ulimit -l)",
-        Subject::Registration,
+        ErrorClass::Registration,
     );
-    is_about("ibv_create_cq() failed: Cannot allocate memory", Subject::Creation);
+    is_about("ibv_create_cq() failed: Cannot allocate memory", ErrorClass::Creation);
 }
 
 #[test]
 fn the_call_comes_before_the_error_number() {
     for error in ["Connection timed out", "Connection refused", "errno 110"] {
-        is_about(&format!("agent: ibv_create_cq failed: {error}"), Subject::Creation);
+        is_about(&format!("agent: ibv_create_cq failed: {error}"), ErrorClass::Creation);
     }
-    is_about("agent: ibv_query_gid failed: Connection timed out", Subject::WrongGid);
+    is_about("agent: ibv_query_gid failed: Connection timed out", ErrorClass::WrongGid);
 }
 
 #[test]
 fn the_error_number_selects_among_the_rows_of_a_call() {
-    is_about("ibv_open_device(mlx5_0) failed: Permission denied", Subject::Restricted);
-    is_about("ibv_open_device(mlx5_0) failed: No such file or directory", Subject::NoDevice);
-    is_about("ibv_modify_qp failed: Connection timed out", Subject::NoAnswer);
-    is_about("ibv_modify_qp failed: Invalid argument", Subject::WrongGid);
-    is_about("rdma_create_event_channel failed: No such file or directory", Subject::NoDevice);
-    is_about("rdma_create_event_channel failed", Subject::Creation);
+    is_about("ibv_open_device(mlx5_0) failed: Permission denied", ErrorClass::Restricted);
+    is_about("ibv_open_device(mlx5_0) failed: No such file or directory", ErrorClass::NoDevice);
+    is_about("ibv_modify_qp failed: Connection timed out", ErrorClass::NoAnswer);
+    is_about("ibv_modify_qp failed: Invalid argument", ErrorClass::WrongGid);
+    is_about("rdma_create_event_channel failed: No such file or directory", ErrorClass::NoDevice);
+    is_about("rdma_create_event_channel failed", ErrorClass::Creation);
 }
 
 #[test]
 fn wrappers_of_a_call_are_explained_like_the_call() {
     for name in ["ibv_create_qp", "wrap_ibv_create_qp", "ibv_cmd_create_qp", "ibvCreateQp"] {
-        is_about(&format!("plugin.c:12 {name}() failed with 22"), Subject::Creation);
+        is_about(&format!("plugin.c:12 {name}() failed with 22"), ErrorClass::Creation);
     }
 }
 
 #[test]
 fn the_object_comes_before_the_error_number() {
-    is_about("rdma agent: could not create the completion queue (errno 110)", Subject::Creation);
-    is_about("rdma agent: failed: Connection timed out", Subject::NoAnswer);
-    is_about("rdma agent: failed: Connection refused", Subject::OutOfBand);
-    is_about("rdma agent: failed: No such device", Subject::NoDevice);
-    is_about("rdma agent: failed: Operation not permitted", Subject::Restricted);
+    is_about("rdma agent: could not create the completion queue (errno 110)", ErrorClass::Creation);
+    is_about("rdma agent: failed: Connection timed out", ErrorClass::NoAnswer);
+    is_about("rdma agent: failed: Connection refused", ErrorClass::OutOfBand);
+    is_about("rdma agent: failed: No such device", ErrorClass::NoDevice);
+    is_about("rdma agent: failed: Operation not permitted", ErrorClass::Restricted);
 }
 
 #[test]
 fn a_failure_without_a_known_reason_is_named_last() {
-    is_about("rdma agent: unexpected value in header", Subject::Other);
+    is_about("rdma agent: unexpected value in header", ErrorClass::Other);
     assert_eq!(parse("agent: unexpected value in header"), []);
 }
 
@@ -74,8 +77,8 @@ fn host_memory_is_not_explained_as_gpu_memory() {
             "UCX  ERROR failed to register address 0x1 ({kind}) length 4096 on md[4]=mlx5_1: Input/output error (md supports: host|cuda)"
         )
     };
-    is_about(&line("host"), Subject::Registration);
-    is_about(&line("cuda"), Subject::GpuRegistration);
+    is_about(&line("host"), ErrorClass::Registration);
+    is_about(&line("cuda"), ErrorClass::GpuRegistration);
 }
 
 #[test]
@@ -94,8 +97,8 @@ fn lines_that_inform_are_not_errors() {
 fn a_letter_names_the_severity_of_glog() {
     let line =
         |letter: char| format!("{letter}0131 12:00:00.1 7 rdma_context.cpp:9] segment dropped");
-    is_about(&line('E'), Subject::Other);
+    is_about(&line('E'), ErrorClass::Other);
     assert_eq!(parse(&line('I')), []);
-    is_about("E20260131 12:00:00.1 7 rdma_context.cpp:9] segment dropped", Subject::Other);
+    is_about("E20260131 12:00:00.1 7 rdma_context.cpp:9] segment dropped", ErrorClass::Other);
     assert_eq!(parse("I0131 12:00:00.1 7 rdma_context.cpp:9] waiting for the peer's request"), []);
 }

@@ -1,7 +1,7 @@
 //! Lines of UCX.
 
 use super::{FAILED, Phrase, row};
-use crate::explain::Subject;
+use crate::explain::ErrorClass;
 use crate::explain::errno::{EADDRNOTAVAIL, ENODEV};
 
 const UCX: &str =
@@ -10,14 +10,14 @@ const UCX: &str =
 pub(super) const TABLE: &[Phrase] = &[
     row(
         &["handle vm_unmap|vm_unmap event|memory hooks|rkey unpack|unpack rkey|unpack remote key"],
-        Subject::Other,
+        ErrorClass::Other,
         "UCX cannot use memory as the program asks",
         "The program's libraries do not fit together: another library replaced the functions that UCX \
          watches, or the two ends use different transports.",
     ),
     row(
         &["dct|dci", "modify|modifying", FAILED],
-        Subject::Creation,
+        ErrorClass::Creation,
         "a queue pair could not be set up",
         "The NIC, its firmware or its driver does not support dynamically connected queue pairs as UCX \
          uses them; `UCX_TLS=rc` avoids them.",
@@ -29,7 +29,7 @@ pub(super) const TABLE: &[Phrase] = &[
              environment variable|parse|parsing|log file|regex|active message|rendezvous|remote key|rkey|\
              datatype|field_mask|flags|lru|rcache|pgtable|sysctl|fcntl|munmap|madvise|inotify",
         ],
-        Subject::Other,
+        ErrorClass::Other,
         "UCX reports a failure of its own",
         "A setting, a request of the program or a part of UCX within this host is wrong; this is not about \
          the network.",
@@ -40,71 +40,71 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["ib_mlx5_log", "wqe["],
-        Subject::Other,
+        ErrorClass::Other,
         "UCX prints the request that failed",
         "The line before it has the status.",
     ),
     row(
         &["ucx", "version", "incompatible"],
-        Subject::NoLibrary,
+        ErrorClass::NoLibrary,
         "UCX's library has another version than the program needs",
         "Another copy of UCX is found first: `ucx_info -v`, LD_LIBRARY_PATH.",
     ),
     row(
         &["transports 'cuda|transport 'cuda|transports 'rocm|transport 'rocm", "not available"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "UCX has no transport for GPU memory",
         "UCX was built without CUDA or ROCm, or could not load their libraries.",
     ),
     row(
         &["transport", "cuda|gdr_copy|gdrcopy|rocm", "not available"],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "UCX has no transport for GPU memory",
         "UCX was built without CUDA, its CUDA libraries could not be loaded, or gdrdrv is not loaded.",
     ),
     row(
         &["network device|device", "not available", "please use one or more of|ucx"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "UCX is configured with a device that is not available",
         "UCX_NET_DEVICES names a device and port that this process does not have; the line lists \
          those that it has.",
     ),
     row(
         &["transport", "not available", "please use one or more of|ucx"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "UCX is configured with a transport that is not available",
         "UCX_TLS names a transport that no device here offers, or that this build of UCX does not \
          have (`ucx_info -d` lists them).",
     ),
     row(
         &["no usable transports|no usable transport|no usable devices"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "UCX found no transport",
         "None of the devices and transports in its settings is available.",
     ),
     row(
         &["ucx|ucp", "none of the available|none of the provided", "transport|component|topology"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "UCX found no transport for this",
         "No device here offers what the program asks for, or its settings exclude it (UCX_TLS, \
          UCX_NET_DEVICES).",
     ),
     row(
         &["no supported sockaddr|auxiliary transport"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "UCX has no transport for a connection by address",
         "The device offers no transport that can connect by IP address with the settings in use \
          (UCX_TLS, UCX_SOCKADDR_TLS_PRIORITY).",
     ),
     row(
         &["ucx", "error no |no ", " transport to|transport for"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "no common transport between the two ends",
         "One end has no usable RDMA device, or UCX_TLS and UCX_NET_DEVICES exclude it at one end.",
     ),
     row(
         &[UCX, "destination is unreachable"],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "UCX has no transport to the peer",
         "The two ends have no usable transport in common, or the peer's address is of another network.",
     ),
@@ -113,14 +113,14 @@ pub(super) const TABLE: &[Phrase] = &[
             "support level is none|pml_ucx|pml ucx|osc_ucx|common_ucx",
             "support level|cannot be selected|disabl|not selected|disqualif",
         ],
-        Subject::Fallback,
+        ErrorClass::Fallback,
         "Open MPI does not use UCX",
         "UCX found none of the devices and transports for which Open MPI selects it.",
     ),
     row(
         &["rdma_bind_addr|rdma_resolve_addr|rdma_listen|rdma_cm_event_addr_error|\
              rdma_create_id|rdma_create_event_channel|rdma_getaddrinfo"],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the address belongs to no RDMA device",
         "The connection manager finds no RDMA device for this IP address, or there is none.",
     )
@@ -132,13 +132,13 @@ pub(super) const TABLE: &[Phrase] = &[
              ucp_context_create",
             FAILED,
         ],
-        Subject::Creation,
+        ErrorClass::Creation,
         "UCX could not create its objects",
         "The UCX ERROR lines before have the call that failed and its error number.",
     ),
     row(
         &["ucx worker address|remote worker address|ucp address", FAILED],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "UCX did not receive the peer's address",
         "The launcher passes addresses between ranks; a rank does not use UCX, or ended.",
     ),
@@ -147,7 +147,7 @@ pub(super) const TABLE: &[Phrase] = &[
             UCX,
             "endpoint timeout|keepalive failed|keepalive error|unhandled timeout|keepalive timeout",
         ],
-        Subject::RetryExceeded,
+        ErrorClass::RetryExceeded,
         "the peer no longer answers",
         "Retries or keepalive messages to the peer were exhausted: it ended, hangs, or packets are lost.",
     ),
@@ -157,7 +157,7 @@ pub(super) const TABLE: &[Phrase] = &[
             "connection reset by remote peer|connection reset|rejected|connection refused|\
              endpoint is not connected|socket closed",
         ],
-        Subject::OutOfBand,
+        ErrorClass::OutOfBand,
         "the peer closed or refused a connection",
         "The peer's process ended, or does not listen: look at its log first.",
     ),
@@ -166,27 +166,27 @@ pub(super) const TABLE: &[Phrase] = &[
             "gpudirect rdma|gpu direct",
             "disabled|not detected|not available|not supported|not loaded",
         ],
-        Subject::NoGpuDirect,
+        ErrorClass::NoGpuDirect,
         "UCX does not use GPUDirect",
         "GPU memory is copied through host memory first.",
     ),
     row(
         &["comp_mask", "ibv_|mlx5|mlx4", "invalid"],
-        Subject::Other,
+        ErrorClass::Other,
         "the device cannot be queried",
         "The program or library calls something that the driver does not support: their versions \
          do not fit together.",
     ),
     row(
         &["query_device|query_port", "ibv_|ucx", FAILED],
-        Subject::NoDevice,
+        ErrorClass::NoDevice,
         "the device cannot be queried",
         "It was listed, but is gone, or this process may not use it.",
     )
     .only_with(&[ENODEV]),
     row(
         &["ibv_exp_query_device|ibv_query_device|ibv_query_port", "return|fail"],
-        Subject::Other,
+        ErrorClass::Other,
         "the device cannot be queried",
         "The program or library calls something that the driver does not support: their versions \
          do not fit together.",

@@ -26,10 +26,15 @@ impl<'m> Request<'m> {
         let checksum = head.flag(CHECKSUM);
         let (request, used) = match head.op {
             1 => {
-                let keep = head.flag(KEEP);
+                let open_handle = head.flag(OPEN_HANDLE);
                 (
-                    Request::Get { key, offset, length, place, keep, checksum },
-                    USES_KEY | USES_REGION | USES_OFFSET | USES_LENGTH | USES_KEEP | USES_CHECKSUM,
+                    Request::Get { key, offset, length, place, open_handle, checksum },
+                    USES_KEY
+                        | USES_REGION
+                        | USES_OFFSET
+                        | USES_LENGTH
+                        | USES_OPEN_HANDLE
+                        | USES_CHECKSUM,
                 )
             }
             2 => (
@@ -131,9 +136,9 @@ struct Head {
 impl Head {
     fn fill(&mut self, request: &Request<'_>) {
         match *request {
-            Request::Get { offset, length, place, keep, checksum, .. } => {
+            Request::Get { offset, length, place, open_handle, checksum, .. } => {
                 (self.op, self.offset, self.length) = (1, offset, length);
-                self.flags |= if keep { KEEP } else { 0 };
+                self.flags |= if open_handle { OPEN_HANDLE } else { 0 };
                 self.flags |= if checksum { CHECKSUM } else { 0 };
                 self.set_place(place);
             }
@@ -238,7 +243,7 @@ impl Head {
             | has(USES_TTL, self.flag(EXPIRES))
             | has(USES_CONDITION, self.flag(IF_ABSENT | IF_VERSION))
             | has(USES_HANDLE, self.handle != 0)
-            | has(USES_KEEP, self.flag(KEEP))
+            | has(USES_OPEN_HANDLE, self.flag(OPEN_HANDLE))
             | has(USES_CHECKSUM, self.flag(CHECKSUM));
         let stray = (!in_region && (self.region != 0 || self.at != 0))
             || (!self.flag(EXPIRES) && self.ttl != 0)
@@ -291,7 +296,7 @@ const HANDLE_AT: usize = 56;
 
 // Flags.
 const IN_REGION: u8 = 1;
-const KEEP: u8 = 2;
+const OPEN_HANDLE: u8 = 2;
 const CHECKSUM: u8 = 4;
 const EXPIRES: u8 = 8;
 const IF_ABSENT: u8 = 16;
@@ -306,6 +311,6 @@ const USES_LENGTH: u16 = 8;
 const USES_SEQUENCE: u16 = 16;
 const USES_CONDITION: u16 = 32;
 const USES_HANDLE: u16 = 64;
-const USES_KEEP: u16 = 128;
+const USES_OPEN_HANDLE: u16 = 128;
 const USES_CHECKSUM: u16 = 256;
 const USES_TTL: u16 = 512;

@@ -20,7 +20,7 @@ pub enum Request<'m> {
         /// The destination of the bytes.
         place: Place,
         /// Open a read handle to this version for [`Request::Read`], if more bytes remain.
-        keep: bool,
+        open_handle: bool,
         /// Answer with a checksum of the bytes.
         checksum: bool,
     },
@@ -196,6 +196,6 @@ impl<'m> Request<'m> {
 
     /// Whether its answer may contain a new handle.
     pub fn opens_handle(&self) -> bool {
-        matches!(self, Request::Get { keep: true, .. } | Request::Begin { .. })
+        matches!(self, Request::Get { open_handle: true, .. } | Request::Begin { .. })
     }
 }

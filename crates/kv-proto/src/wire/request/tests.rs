@@ -12,7 +12,7 @@ pub(crate) fn examples() -> Vec<Request<'static>> {
             offset: 1,
             length: 2,
             place: Place::Inline,
-            keep: true,
+            open_handle: true,
             checksum: false,
         },
         Request::Get {
@@ -20,7 +20,7 @@ pub(crate) fn examples() -> Vec<Request<'static>> {
             offset: 0,
             length: u64::MAX,
             place: in_region,
-            keep: false,
+            open_handle: false,
             checksum: true,
         },
         Request::Read { handle: 4, offset: 8, length: 9, place: in_region, checksum: true },

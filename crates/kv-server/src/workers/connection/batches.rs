@@ -4,7 +4,7 @@ use fabric::{Completion, Lane};
 use kv_proto::wire::{Answer, Batch, BatchHead, Message, Status};
 
 use super::batch_answers::BatchAnswers;
-use super::client::{Client, reaches};
+use super::client::{Client, contains};
 use super::disk_requests::{LoadingBatch, Notification, Submission};
 use super::draining::is_continuation;
 use super::preloaded::Preloaded;
@@ -38,7 +38,7 @@ impl Connection {
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
         let Some(client) = self.peer.client() else { return Ok(()) };
-        let (preloaded, cold) = Preloaded::gather(&context.engine, client, batch.clone())?;
+        let (preloaded, cold) = Preloaded::collect(&context.engine, client, batch.clone())?;
         if cold.is_empty() {
             return self.serve(batch, slot_sequence, Some(preloaded), context);
         }
@@ -97,7 +97,7 @@ impl Connection {
     /// Checks the destination of a batch's answers, and the number of batches in flight.
     #[inline]
     fn check_head(&self, client: &Client, head: &BatchHead) -> Result<(), &'static str> {
-        if !reaches(client.client_buffer(), head.at, head.capacity) {
+        if !contains(client.client_buffer(), head.at, head.capacity) {
             return Err("the answers of a batch do not fit into the client buffer");
         }
         if self.pending.batches() + self.replies.deferred() > usize::from(MAX_BATCHES) * 2 {

@@ -99,7 +99,7 @@ impl Client {
             Request::Read { .. } | Request::Chunk { .. } | Request::Close { .. } => Ok(()),
         };
         checked.map_err(|refused| match refused {
-            Refused::Rate => Status::TooOften,
+            Refused::Rate => Status::RateLimited,
             _ => Status::Denied,
         })
     }
@@ -110,12 +110,12 @@ impl Client {
     }
 
     /// The window of a region; `None` if there is no such region, or `length` bytes at `at` are not within it.
-    pub(super) fn reach(&self, region: u32, at: u64, length: u64) -> Option<&Window> {
+    pub(super) fn window_for(&self, region: u32, at: u64, length: u64) -> Option<&Window> {
         let window = match region {
             0 => Some(&self.client_buffer),
             number => self.regions.get(&number),
         };
-        window.filter(|window| reaches(window, at, length))
+        window.filter(|window| contains(window, at, length))
     }
 
     pub(super) fn grant(&mut self, grant: &Grant, link: &mut Link) -> Result<(), &'static str> {
@@ -132,7 +132,8 @@ impl Client {
     }
 }
 
-pub(super) fn reaches(window: &Window, at: u64, length: u64) -> bool {
+/// Whether `length` bytes at `at` are within the window.
+pub(super) fn contains(window: &Window, at: u64, length: u64) -> bool {
     at.checked_add(length).is_some_and(|end| end <= window.len())
 }
 

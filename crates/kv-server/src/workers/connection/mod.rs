@@ -12,7 +12,7 @@
 //!
 //! The stages of a batch, and what identifies it in each. A store without disk begins with the third.
 //!
-//! 1. *Gather* (`batches.rs` `preload`, `preloaded.rs`): permissions are checked, and values in memory pinned. It is a message, with a
+//! 1. *Preload* (`batches.rs` `preload`, `preloaded.rs`): permissions are checked, and values in memory pinned. It is a message, with a
 //!    `slot_sequence` if it came by a request slot.
 //! 2. *Load*, if values are not in memory (`disk_requests.rs` `load`): waits for [`Notification::Loaded`] for each of them, with
 //!    its row in `DiskRequests` and the request's index. The message is kept, and parsed again for the next stage.

@@ -158,7 +158,7 @@ impl Serving<'_> {
         offset: u64,
         wanted: u64,
     ) -> Option<u64> {
-        let window = self.client.reach(region, to, wanted)?;
+        let window = self.client.window_for(region, to, wanted)?;
         let (batch_answers, context) = (&mut *self.batch_answers, &mut *self.context);
         let mut slices: Vec<Slice> = context.spare.pop().unwrap_or_default();
         let mut written = 0;

@@ -1,4 +1,4 @@
-//! What the requests of a batch read, if the store has a disk: gathered before the batch is served, since values that are
+//! What the requests of a batch read, if the store has a disk: collected before the batch is served, since values that are
 //! not in memory must be loaded first.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct ColdRead {
 impl Preloaded {
     /// Pins the values in memory, so that they are not evicted before the batch is served, and lists the loads of the
     /// others. Requests without permission, or above the rate limit, are refused here, before they cause disk work.
-    pub(super) fn gather(
+    pub(super) fn collect(
         engine: &Arc<Engine>,
         client: &Client,
         batch: Batch<'_>,
@@ -57,7 +57,7 @@ impl Preloaded {
     /// Whether a request was allowed.
     pub(super) fn check(&self, index: usize) -> Result<(), Status> {
         match self.by_request.get(index) {
-            Some(Some(LoadResult::Failed(status @ (Status::TooOften | Status::Denied)))) => {
+            Some(Some(LoadResult::Failed(status @ (Status::RateLimited | Status::Denied)))) => {
                 Err(*status)
             }
             _ => Ok(()),

@@ -41,7 +41,7 @@ impl Found {
 
 impl Serving<'_> {
     #[inline]
-    pub(super) fn get(&mut self, key: Key<'_>, mut range: ReadRange, keep: bool) -> Answer {
+    pub(super) fn get(&mut self, key: Key<'_>, mut range: ReadRange, open_handle: bool) -> Answer {
         let found = match self.context.engine.index.pin(key, self.now) {
             Some(pinned) => Found::Pinned(pinned),
             None => match self.loaded_value() {
@@ -56,7 +56,7 @@ impl Serving<'_> {
         let (mut answer, length) = (self.describe(&value.metadata), value.metadata.length);
         let placed = self.place(value, &range, &mut answer);
         let more = range.offset.saturating_add(answer.written) < length;
-        if keep && more && answer.status == Status::Ok {
+        if open_handle && more && answer.status == Status::Ok {
             let value = found.into_shared(&self.context.engine);
             match self.client.handles.open_read(value.clone(), Instant::now()) {
                 Some(handle) => AnswerHandle::Read(handle).put(&mut answer),

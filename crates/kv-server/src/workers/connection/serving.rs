@@ -18,7 +18,7 @@ pub(super) struct Serving<'s> {
     pub(super) context: &'s mut WorkerContext,
     pub(super) batch_answers: &'s mut BatchAnswers,
     pub(super) pending: &'s mut PendingWork,
-    /// What was gathered for it, if the store has a disk.
+    /// What was preloaded for it, if the store has a disk.
     pub(super) preloaded: Option<&'s mut Preloaded>,
     pub(super) now: Timestamp,
 }
@@ -67,10 +67,10 @@ impl Serving<'_> {
             return Ok(Answer::new(status));
         }
         match request {
-            Request::Get { key, offset, length, place, keep, checksum } => {
+            Request::Get { key, offset, length, place, open_handle, checksum } => {
                 let in_place = self.batch_answers.in_place.allowed;
                 let range = ReadRange { offset, length, place, checksum, in_place };
-                Ok(self.get(valid(key)?, range, keep))
+                Ok(self.get(valid(key)?, range, open_handle))
             }
             Request::Read { handle, offset, length, place, checksum } => {
                 let range = ReadRange { offset, length, place, checksum, in_place: false };

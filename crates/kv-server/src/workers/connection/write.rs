@@ -90,7 +90,7 @@ impl Serving<'_> {
     ) -> Result<Answer, &'static str> {
         let length = reservation.length();
         let reserved = ReservedValue::new(self.context.engine.clone(), reservation, claim);
-        let Some(from) = self.client.reach(region, at, length).cloned() else {
+        let Some(from) = self.client.window_for(region, at, length).cloned() else {
             self.client.session.cancel_write(params.sequence);
             return Ok(Answer::new(Status::NoRegion));
         };
@@ -202,7 +202,7 @@ impl Serving<'_> {
             }
             Source::Region { .. } if length == 0 => {}
             Source::Region { region, at } => {
-                let Some(from) = self.client.reach(region, at, length).cloned() else {
+                let Some(from) = self.client.window_for(region, at, length).cloned() else {
                     return Ok(Answer::new(Status::NoRegion));
                 };
                 let purpose = PutFetchPurpose::Chunk { staged, offset, length };

@@ -47,7 +47,7 @@ enum BenchCommand {
     Rate(run::MeasureArgs),
     /// Compare TCP with RDMA over each pair of ports, in one table
     Compare(compare::CompareArgs),
-    /// Measure every pair of several hosts; names the slow link or host
+    /// Measure every pair of several hosts; names the slow pair or host
     Mesh(mesh::MeshArgs),
     /// Run nccl-tests or read its log, and compare the result with what the machine should reach
     Nccl(nccl::NcclArgs),

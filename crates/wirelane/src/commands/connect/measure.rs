@@ -39,7 +39,7 @@ pub(super) struct Measurement {
 pub(super) struct Latency {
     pub(super) bytes: usize,
     pub(super) operations: usize,
-    pub(super) median_ns: u64,
+    pub(super) p50_ns: u64,
     pub(super) p99_ns: u64,
 }
 
@@ -180,8 +180,8 @@ impl<'l> Bench<'l> {
         }
         samples.sort_unstable();
         let percentile = |part: usize| samples[(samples.len() - 1) * part / 100];
-        let (median_ns, p99_ns) = (percentile(50), percentile(99));
-        Ok(Latency { bytes: SMALL_BYTES, operations: samples.len(), median_ns, p99_ns })
+        let (p50_ns, p99_ns) = (percentile(50), percentile(99));
+        Ok(Latency { bytes: SMALL_BYTES, operations: samples.len(), p50_ns, p99_ns })
     }
 
     fn bandwidth(&mut self, op: fn(&Self, usize) -> Op) -> Result<Bandwidth, Failure> {

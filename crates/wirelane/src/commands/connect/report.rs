@@ -97,9 +97,9 @@ fn measurements(measured: &Measurement) -> Vec<String> {
 }
 
 fn latency(what: &str, measurement: &Latency) -> String {
-    let Latency { bytes, operations, median_ns, p99_ns } = measurement;
+    let Latency { bytes, operations, p50_ns, p99_ns } = measurement;
     let what = format!("{} {what}", size::format(*bytes));
-    let (median, p99) = (time(*median_ns), time(*p99_ns));
+    let (median, p99) = (time(*p50_ns), time(*p99_ns));
     format!("{what:<22}  p50 {median}  p99 {p99}  ({operations} samples)")
 }
 

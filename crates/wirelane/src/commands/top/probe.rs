@@ -144,7 +144,7 @@ impl ProbeStats {
             why: self.why.clone(),
             sent: self.sent,
             lost: self.lost,
-            median_ns: at(50),
+            p50_ns: at(50),
             p99_ns: at(99),
             jitter_ns: self.jitter(),
         }
@@ -252,10 +252,10 @@ mod tests {
         let mut stats = ProbeStats { sent: 101, lost: 1, ..ProbeStats::default() };
         stats.times_ns = (1..=100).rev().map(|number| number * 1000).collect();
         let probe = stats.probe("there");
-        assert_eq!((probe.median_ns, probe.p99_ns), (Some(51_000), Some(100_000)));
+        assert_eq!((probe.p50_ns, probe.p99_ns), (Some(51_000), Some(100_000)));
         assert_eq!((probe.jitter_ns, probe.lost), (Some(1000), 1));
         stats.reset();
-        assert_eq!(stats.probe("there").median_ns, None, "no samples since the reset");
+        assert_eq!(stats.probe("there").p50_ns, None, "no samples since the reset");
         stats.times_ns = vec![5000];
         assert_eq!(stats.probe("there").jitter_ns, Some(4000), "relative to the last one before");
     }

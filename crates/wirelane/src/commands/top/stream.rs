@@ -153,7 +153,7 @@ fn rest(summary: &IntervalSummary) -> String {
     if let Some(probe) = &summary.probe {
         let duration = |time_ns: Option<u64>| time_ns.map_or(none(), |ns| time(ns as f64, true));
         let (p50, p99, jitter) =
-            (duration(probe.median_ns), duration(probe.p99_ns), duration(probe.jitter_ns));
+            (duration(probe.p50_ns), duration(probe.p99_ns), duration(probe.jitter_ns));
         let result = match &probe.why {
             Some(why) => why.clone(),
             None => format!(

@@ -1,4 +1,4 @@
-//! A mesh as text: a heat map, and slow hosts and links.
+//! A mesh as text: a heat map, and slow hosts and pairs.
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use report::Matrix;
 
 use crate::output::wrap;
 
-/// A sentence on slow hosts and links.
+/// A sentence on slow hosts and pairs.
 pub(super) fn summary(matrix: &Matrix) -> String {
     let median = match matrix.median_gbps {
         Some(median) => format!("median {median:.2} Gb/s"),
@@ -14,18 +14,18 @@ pub(super) fn summary(matrix: &Matrix) -> String {
     };
     let hosts = matrix.slow_hosts.iter().map(|slow| {
         let percent = slow.ratio_to_median * 100.0;
-        format!("every link of {} is slow: {:.2} Gb/s, {percent:.0} %", slow.host, slow.gbps)
+        format!("every pair with {} is slow: {:.2} Gb/s, {percent:.0} %", slow.host, slow.gbps)
     });
-    let links = matrix.slow_pairs.iter().map(|slow| {
+    let pairs = matrix.slow_pairs.iter().map(|slow| {
         let percent = slow.ratio_to_median * 100.0;
         format!(
-            "the link between {} and {} is slow: {:.2} Gb/s from {}, {percent:.0} %",
+            "the pair {} and {} is slow: {:.2} Gb/s from {}, {percent:.0} %",
             slow.from, slow.to, slow.gbps, slow.from
         )
     });
-    let slow: Vec<String> = hosts.chain(links).collect();
+    let slow: Vec<String> = hosts.chain(pairs).collect();
     match slow.is_empty() {
-        true => format!("{median}, no slow links"),
+        true => format!("{median}, no slow pairs"),
         false => format!("{median}; {}", slow.join("; ")),
     }
 }
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slow_link_is_named_and_shaded() {
+    fn a_slow_pair_is_named_and_shaded() {
         let hosts = ["a", "b", "c"].map(str::to_owned);
         let mut measured = Vec::new();
         for (from, to) in [(0, 1), (1, 0), (0, 2), (2, 0), (1, 2), (2, 1)] {
@@ -106,9 +106,7 @@ mod tests {
             measured.push(PairResult { from, to, measurements: Ok((gbps, None)) });
         }
         let matrix = matrix(&hosts, &measured);
-        assert!(
-            summary(&matrix).contains("the link between b and c is slow: 1.00 Gb/s from b, 10 %")
-        );
+        assert!(summary(&matrix).contains("the pair b and c is slow: 1.00 Gb/s from b, 10 %"));
         let text = render(&matrix);
         assert!(text.contains("1.00 ░") && text.contains("10.00 █"), "{text}");
         let narrow = table(&matrix, Some(20));

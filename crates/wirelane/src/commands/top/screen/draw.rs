@@ -117,7 +117,7 @@ fn machine_lines(
             Some(why) => style.span(why.clone(), Level::Bad),
             None => {
                 let transport = probe.transport.as_deref().unwrap_or("connecting");
-                let (p50, p99) = (duration(probe.median_ns), duration(probe.p99_ns));
+                let (p50, p99) = (duration(probe.p50_ns), duration(probe.p99_ns));
                 let jitter = duration(probe.jitter_ns);
                 let text = format!("{transport}  p50 {p50}  p99 {p99}  jitter {jitter}  lost ");
                 let lost = format!("{text}{} of {}", probe.lost, probe.sent);

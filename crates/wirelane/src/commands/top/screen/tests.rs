@@ -126,7 +126,7 @@ fn watched(style: TerminalStyle) -> App {
             peer: "node7:50051".to_owned(),
             transport: Some("verbs".to_owned()),
             sent: 98,
-            median_ns: Some(5_120),
+            p50_ns: Some(5_120),
             p99_ns: Some(9_300),
             jitter_ns: Some(410),
             ..Probe::default()

@@ -1,11 +1,11 @@
-//! What an error is about.
+//! Classes of errors.
 
 use serde::Serialize;
 
-/// What an error is about; it selects the causes.
+/// The class of an error: what it is about. It selects the causes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Subject {
+pub enum ErrorClass {
     /// The NIC could not access local memory.
     LocalProtection,
     /// The peer did not answer.

@@ -1,4 +1,4 @@
-//! The control channel: messages over a session, with timeouts.
+//! The control connection: messages over a session, with timeouts.
 
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -9,14 +9,14 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Error;
 use crate::message::Message;
 
-/// One end of the control channel.
-pub(crate) struct ControlChannel {
+/// One end of the control connection.
+pub(crate) struct ControlConnection {
     session: Session,
 }
 
-impl ControlChannel {
-    pub(crate) fn new(session: Session) -> ControlChannel {
-        ControlChannel { session }
+impl ControlConnection {
+    pub(crate) fn new(session: Session) -> ControlConnection {
+        ControlConnection { session }
     }
 
     pub(crate) fn session(&self) -> &Session {

@@ -7,10 +7,10 @@ use std::sync::{Mutex, MutexGuard};
 use crate::Timestamp;
 use crate::shard::Shard;
 
-/// A shard with its lock. Slots share no cache line, nor a pair of lines that is prefetched together.
+/// A shard with its lock. Two of them share no cache line, nor a pair of lines that is prefetched together.
 #[derive(Debug)]
 #[repr(align(128))]
-pub(crate) struct ShardSlot {
+pub(crate) struct LockedShard {
     shard: Mutex<Shard>,
     /// The earliest expiry; `u64::MAX`: none.
     earliest: AtomicU64,
@@ -19,13 +19,13 @@ pub(crate) struct ShardSlot {
 
 /// A locked shard. The values that are read without the lock are updated on drop.
 pub(crate) struct ShardGuard<'s> {
-    slot: &'s ShardSlot,
+    owner: &'s LockedShard,
     shard: MutexGuard<'s, Shard>,
 }
 
-impl ShardSlot {
-    pub(crate) fn new(shard: Shard) -> ShardSlot {
-        ShardSlot {
+impl LockedShard {
+    pub(crate) fn new(shard: Shard) -> LockedShard {
+        LockedShard {
             shard: Mutex::new(shard),
             earliest: AtomicU64::new(u64::MAX),
             pinned_bytes: AtomicU64::new(0),
@@ -34,7 +34,7 @@ impl ShardSlot {
 
     pub(crate) fn lock(&self) -> ShardGuard<'_> {
         let shard = self.shard.lock().expect("no thread panics while it holds a shard");
-        ShardGuard { slot: self, shard }
+        ShardGuard { owner: self, shard }
     }
 
     pub(crate) fn earliest(&self) -> Option<Timestamp> {
@@ -66,9 +66,9 @@ impl Drop for ShardGuard<'_> {
         let earliest = self.shard.first_expiry().map_or(u64::MAX, |(when, _)| when.0);
         // Sequentially consistent, since other threads decide by it that nothing has expired. The store is
         // expensive, and rarely needed.
-        if self.slot.earliest.load(Ordering::Relaxed) != earliest {
-            self.slot.earliest.store(earliest, Ordering::SeqCst);
+        if self.owner.earliest.load(Ordering::Relaxed) != earliest {
+            self.owner.earliest.store(earliest, Ordering::SeqCst);
         }
-        self.slot.pinned_bytes.store(self.shard.pinned_bytes(), Ordering::Relaxed);
+        self.owner.pinned_bytes.store(self.shard.pinned_bytes(), Ordering::Relaxed);
     }
 }
