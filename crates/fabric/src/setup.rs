@@ -38,7 +38,7 @@ pub trait Fabric: Send + Sync {
         self.register(&Memory::allocate(bytes, Pages::Plain)?, Rights::NONE)
     }
 
-    /// Takes back memory that nobody uses any more.
+    /// Returns memory that nobody uses any more.
     fn return_message_memory(&self, _direction: Direction, _region: Region) {}
 
     /// Prepares one end of a lane. One end dials, the other accepts.
