@@ -7,7 +7,7 @@ use std::error::Error;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Link, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Link, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, RemoteRegion, Rights, wait};
 
 /// The result of a step.
@@ -26,7 +26,7 @@ fn main() -> Outcome<()> {
 
 /// Runs the example; returns the transport of the link, and the text that was written into the other end's memory.
 pub(crate) fn run(transports: Vec<Transport>) -> Outcome<(&'static str, String)> {
-    let settings = Settings { transports, ..Settings::default() };
+    let settings = EndpointSettings { transports, ..EndpointSettings::default() };
 
     // One endpoint listens. The link is set up by a handshake over TCP; its transport is then chosen from those that
     // both ends have.

@@ -17,7 +17,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Transport};
 use fabric::{
     Completion, Done, Fabric, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Side, Window,
     ofi, shm, tcp, verbs, wait,
@@ -165,10 +165,10 @@ impl Run {
             .ok_or("no such link")?;
         let device = self.devices.get(usize::from(side == Side::Accept));
         let devices = device.cloned().into_iter().collect();
-        let endpoint = Endpoint::new(Settings {
+        let endpoint = Endpoint::new(EndpointSettings {
             transports: vec![transport],
             devices,
-            ..Settings::default()
+            ..EndpointSettings::default()
         })?;
         let regions = [endpoint.register(a, RIGHTS[0])?, endpoint.register(b, RIGHTS[1])?];
         if side == Side::Dial {

@@ -13,7 +13,7 @@ pub fn unreleased() -> u64 {
 
 /// Counts an object that was not released, and keeps what it may access.
 #[cold]
-pub(crate) fn keep<T>(accessed: T) {
+pub(crate) fn leak_counted<T>(accessed: T) {
     COUNT.fetch_add(1, Ordering::Relaxed);
     std::mem::forget(accessed);
 }

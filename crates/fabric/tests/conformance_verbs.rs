@@ -23,7 +23,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Link, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Link, Transport};
 use fabric::verbs::{
     Config, DeviceRequest, Domain, LIBRARY, QpType, SrqConfig, choose, list_devices,
 };
@@ -69,12 +69,12 @@ fn link() -> Pair {
     pair
 }
 
-fn on(device: &str, srq: Option<SrqConfig>) -> Settings {
-    Settings {
+fn on(device: &str, srq: Option<SrqConfig>) -> EndpointSettings {
+    EndpointSettings {
         transports: vec![Transport::Verbs],
         devices: vec![device.to_owned()],
         verbs: Config { srq, ..Config::default() },
-        ..Settings::default()
+        ..EndpointSettings::default()
     }
 }
 

@@ -56,7 +56,7 @@ pub struct Settings {
     /// Default: the best transport that both ends have, and no credentials. Connecting fails with
     /// [`ErrorKind::Unsupported`] if a required transport is not available, and with [`ErrorKind::Denied`] if the store
     /// requires credentials.
-    pub link: fabric::link::Settings,
+    pub link: fabric::link::EndpointSettings,
 
     /// Called for credentials before each connection, for stores whose credentials are valid once.
     ///
@@ -71,7 +71,7 @@ impl Settings {
             servers: vec![server.into()],
             client_buffer_bytes: 64 << 20,
             timeout: Duration::from_secs(30),
-            link: fabric::link::Settings::default(),
+            link: fabric::link::EndpointSettings::default(),
             credentials: None,
         }
     }
@@ -97,7 +97,7 @@ impl Settings {
 
     /// With another [`Settings::link`].
     #[must_use]
-    pub fn with_link(self, link: fabric::link::Settings) -> Self {
+    pub fn with_link(self, link: fabric::link::EndpointSettings) -> Self {
         Settings { link, ..self }
     }
 

@@ -14,11 +14,11 @@ use kv_server::{Engine, Settings, WorkerPool};
 use kv_store::WhenFull;
 
 /// Two rails: rxe0 to rxe1, and rxe2 to rxe3. No shared memory.
-fn links(devices: [&str; 2]) -> link::Settings {
-    let mut settings = link::Settings {
+fn links(devices: [&str; 2]) -> link::EndpointSettings {
+    let mut settings = link::EndpointSettings {
         transports: vec![Transport::Verbs, Transport::Tcp],
         devices: devices.map(str::to_owned).to_vec(),
-        ..link::Settings::default()
+        ..link::EndpointSettings::default()
     };
     settings.link.retry_pause = Duration::from_secs(1);
     settings

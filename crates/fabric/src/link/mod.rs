@@ -28,7 +28,7 @@ mod simulation;
 
 pub use config::{Config, PeerPolicy, Policy};
 pub use connected_link::Link;
-pub use endpoint::settings::{EventHandler, Settings};
+pub use endpoint::settings::{EndpointSettings, EventHandler};
 pub use endpoint::{Endpoint, Listener};
 pub use event::{Event, EventKind};
 pub use protocol::control::Transport;

@@ -21,7 +21,7 @@ use crate::registration::Registration;
 use crate::registration::ofi::Mr;
 use crate::setup::{Fabric, Side, UnconnectedLane};
 
-/// An open provider: a [`Fabric`].
+/// An open provider, with the domain in which memory is registered: a [`Fabric`].
 #[derive(Debug)]
 pub struct Domain {
     shared: Arc<Shared>,

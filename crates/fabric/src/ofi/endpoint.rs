@@ -22,7 +22,7 @@ use super::av::{Address, Av};
 use super::cq::Cq;
 use super::fid_domain::FidDomain;
 use super::gather::Gather;
-use crate::unreleased::keep;
+use crate::unreleased::leak_counted;
 
 pub(super) struct Endpoint {
     ep: NonNull<fid_ep>,
@@ -180,7 +180,7 @@ impl Drop for Endpoint {
     fn drop(&mut self) {
         if !self.close() {
             // It still uses the queue and the address vector.
-            return keep(());
+            return leak_counted(());
         }
         // SAFETY: both are dropped here only, and nothing uses them after this.
         unsafe {

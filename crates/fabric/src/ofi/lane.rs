@@ -46,7 +46,7 @@ impl OfiLane {
         max_message: usize,
     ) -> Self {
         let rdma = is_rdma(&shared.fid_domain.facts().provider);
-        let caps = Caps { max_message, wakes_by_timer: wait_fd.naps(), rdma, ..CAPS };
+        let caps = Caps { max_message, wakes_by_timer: wait_fd.wakes_by_timer(), rdma, ..CAPS };
         let endpoint = Some(endpoint);
         OfiLane {
             id: next_lane_id(),
@@ -238,7 +238,7 @@ impl Lane for OfiLane {
         }
         let Some(endpoint) = &self.endpoint else { return true };
         self.wait_fd.set_timer(self.core.due(now));
-        self.wait_fd.naps() || endpoint.cq().may_sleep()
+        self.wait_fd.wakes_by_timer() || endpoint.cq().may_sleep()
     }
 
     fn fd(&self) -> BorrowedFd<'_> {

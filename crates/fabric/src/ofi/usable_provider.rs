@@ -7,9 +7,9 @@ use super::list_providers::Provider;
 pub(crate) struct UsableProvider {
     /// Such as `efa` or `tcp;ofi_rxm`.
     pub(crate) provider: String,
-    /// Such as `efa` or `192.0.2.0/24`.
+    /// The `fabric` of libfabric, such as `efa` or `192.0.2.0/24`.
     pub(crate) network: String,
-    /// The device or interface.
+    /// The `domain` of libfabric: the device or interface.
     pub(crate) interface: String,
 }
 

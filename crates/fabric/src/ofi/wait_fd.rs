@@ -10,12 +10,12 @@ use crate::timer::Timer;
 pub(super) struct WaitFd {
     all: OwnedFd,
     alarm: Timer,
-    /// The length of the next nap, if there is no completion descriptor.
-    nap: Option<Duration>,
+    /// The length of the next pause, if there is no completion descriptor.
+    pause: Option<Duration>,
 }
 
 impl WaitFd {
-    /// Readable when one of these is. Without a completion descriptor the lane sleeps in short naps.
+    /// Readable when one of these is. Without a completion descriptor a lane looks for completions at short intervals.
     pub(super) fn new(
         completions: Option<BorrowedFd<'_>>,
         peer_process: Option<BorrowedFd<'_>>,
@@ -25,32 +25,32 @@ impl WaitFd {
         for source in [completions, peer_process, Some(alarm.as_fd())].into_iter().flatten() {
             epoll::add(&all, source, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
         }
-        Ok(WaitFd { all, alarm, nap: completions.is_none().then_some(MIN_NAP) })
+        Ok(WaitFd { all, alarm, pause: completions.is_none().then_some(MIN_PAUSE) })
     }
 
-    pub(super) fn naps(&self) -> bool {
-        self.nap.is_some()
+    pub(super) fn wakes_by_timer(&self) -> bool {
+        self.pause.is_some()
     }
 
-    /// There was an event: the next nap is short again.
+    /// There was an event: the next pause is short again.
     #[inline]
     pub(super) fn reset_nap(&mut self) {
-        if let Some(nap) = &mut self.nap {
-            *nap = MIN_NAP;
+        if let Some(pause) = &mut self.pause {
+            *pause = MIN_PAUSE;
         }
     }
 
-    /// Wakes at `due` at the latest, or after the next nap, which is longer than
+    /// Wakes at `due` at the latest, or after the next pause, which is longer than
     /// the last.
     pub(super) fn set_timer(&mut self, due: Option<Instant>) {
-        let end = self.nap.map(|nap| Instant::now() + nap);
-        self.nap = self.nap.map(|nap| (2 * nap).min(MAX_NAP));
+        let end = self.pause.map(|pause| Instant::now() + pause);
+        self.pause = self.pause.map(|pause| (2 * pause).min(MAX_PAUSE));
         self.alarm.set(due.into_iter().chain(end).min());
     }
 
     /// The lane has ended: no more wake-ups.
     pub(super) fn disable(&mut self, peer_process: Option<BorrowedFd<'_>>) {
-        self.nap = None;
+        self.pause = None;
         self.alarm.set(None);
         if let Some(peer_process) = peer_process {
             // The end of the peer's process may be why the lane ended.
@@ -63,6 +63,6 @@ impl WaitFd {
     }
 }
 
-const MIN_NAP: Duration = Duration::from_micros(50);
+const MIN_PAUSE: Duration = Duration::from_micros(50);
 /// The added latency of a message after a long pause; an idle lane wakes 200 times per second.
-const MAX_NAP: Duration = Duration::from_millis(5);
+const MAX_PAUSE: Duration = Duration::from_millis(5);

@@ -7,7 +7,7 @@ pub(crate) mod verbs;
 use std::sync::Arc;
 
 use crate::memory::Memory;
-use crate::unreleased::keep;
+use crate::unreleased::leak_counted;
 
 /// A device's object for a memory registration.
 pub(crate) trait DeviceObject: Send + Sync {
@@ -35,7 +35,7 @@ impl Registered {
 impl Drop for Registered {
     fn drop(&mut self) {
         if !self.object.release() {
-            keep(self.memory.clone());
+            leak_counted(self.memory.clone());
         }
     }
 }

@@ -29,7 +29,7 @@ use crate::registration::verbs::Mr;
 use crate::registration::verbs::Registrations;
 use crate::setup::{Direction, Fabric, Side, UnconnectedLane};
 
-/// An open device: a [`Fabric`].
+/// An open port of a device, with the protection domain in which memory is registered: a [`Fabric`].
 #[derive(Debug)]
 pub struct Domain {
     open_port: Arc<OpenPort>,

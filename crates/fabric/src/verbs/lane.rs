@@ -29,7 +29,7 @@ use crate::op::{Completion, Failure, Op, Work};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
-use crate::unreleased::keep;
+use crate::unreleased::leak_counted;
 
 pub(super) struct VerbsLane {
     id: u64,
@@ -440,7 +440,7 @@ impl Drop for VerbsLane {
         if !self.qp.as_mut().is_none_or(Qp::destroy) {
             // The device may still access the memory of what is in flight, and of shared receives.
             self.abandon();
-            keep((self.qp.take(), std::mem::take(&mut self.ready), self.open_port.clone()));
+            leak_counted((self.qp.take(), std::mem::take(&mut self.ready), self.open_port.clone()));
         }
         self.qp = None;
     }

@@ -15,7 +15,7 @@ use super::cq::Cq;
 use super::domain::Pd;
 use super::srq::Srq;
 use super::zero::zeroed;
-use crate::unreleased::keep;
+use crate::unreleased::leak_counted;
 
 pub(super) struct Qp {
     pd: Arc<Pd>,
@@ -101,7 +101,7 @@ impl Drop for Qp {
     fn drop(&mut self) {
         if !self.destroy() {
             // What it uses cannot be destroyed before it.
-            keep((self.pd.clone(), self.cq.clone(), self.srq.clone()));
+            leak_counted((self.pd.clone(), self.cq.clone(), self.srq.clone()));
         }
     }
 }

@@ -10,7 +10,7 @@ use rdma_sys::Errno;
 use rdma_sys::objects::{ibv_srq, ibv_srq_attr, ibv_srq_init_attr};
 
 use super::domain::Pd;
-use crate::unreleased::keep;
+use crate::unreleased::leak_counted;
 
 pub(super) struct Srq {
     pd: Arc<Pd>,
@@ -58,7 +58,7 @@ impl Drop for Srq {
     fn drop(&mut self) {
         if !self.destroy() {
             // The domain cannot be freed before it.
-            keep(self.pd.clone());
+            leak_counted(self.pd.clone());
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::completion_sink::CompletionSink;
 use crate::memory::Memory;
 use crate::op::{Done, Failure, Op};
 use crate::registration::verbs::Mr;
-use crate::unreleased::keep;
+use crate::unreleased::leak_counted;
 
 /// The queue, and the memory of its slots.
 pub(super) struct SrqSlots {
@@ -112,7 +112,7 @@ impl Drop for SrqSlots {
     fn drop(&mut self) {
         if !Arc::get_mut(&mut self.srq).is_some_and(Srq::destroy) {
             // The device may still write into the slots. The queue itself is counted when it is dropped.
-            keep((self.slots.clone(), self.grh_buffer.clone()));
+            leak_counted((self.slots.clone(), self.grh_buffer.clone()));
         }
     }
 }

@@ -4,12 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::link::{Endpoint, Listener, Settings};
+use fabric::link::{Endpoint, EndpointSettings, Listener};
 use fabric::{Error, Fabric, Lane, Memory, Region, Rights, Side, UnconnectedLane, wait};
 
 use crate::pair::Pair;
 
-pub(crate) fn pair(settings: [Settings; 2]) -> Pair {
+pub(crate) fn pair(settings: [EndpointSettings; 2]) -> Pair {
     let [a, b] = settings.map(|settings| Arc::new(LinkFabric::new(settings)));
     let mut pair = Pair::connect(a, b);
     assert_eq!(pair.a.lane.caps().transport, "link");
@@ -25,7 +25,7 @@ struct LinkFabric {
 }
 
 impl LinkFabric {
-    fn new(settings: Settings) -> Self {
+    fn new(settings: EndpointSettings) -> Self {
         let endpoint = Endpoint::new(settings).expect("an endpoint");
         // Before libfabric is loaded, which may take long on a busy machine, there are no providers.
         let unanswered = |found: Result<_, String>| found.is_err_and(|why| why.contains("yet"));

@@ -14,7 +14,7 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fabric::link::{Settings, Transport};
+use fabric::link::{EndpointSettings, Transport};
 use fabric::{Fabric, shm, sim, tcp};
 use pair::Pair;
 
@@ -73,8 +73,9 @@ mod link_ofi {
     reliable_lane!(crate::linked::pair(crate::both(fabric::link::Transport::Ofi)));
 }
 
-fn both(transport: Transport) -> [Settings; 2] {
-    [(); 2].map(|()| Settings { transports: vec![transport], ..Settings::default() })
+fn both(transport: Transport) -> [EndpointSettings; 2] {
+    [(); 2]
+        .map(|()| EndpointSettings { transports: vec![transport], ..EndpointSettings::default() })
 }
 
 fn tcp(config: tcp::Config) -> Pair {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::{Endpoint, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Transport};
 use fabric::session::{Credentials, Key, Reason};
 use fabric::{Error, ErrorKind};
 
@@ -12,13 +12,13 @@ fn key(name: &str, digit: &str) -> Key {
     Key::from_hex(name, &digit.repeat(64)).unwrap()
 }
 
-fn with(credentials: Credentials) -> Settings {
-    Settings { credentials, ..settings() }
+fn with(credentials: Credentials) -> EndpointSettings {
+    EndpointSettings { credentials, ..settings() }
 }
 
 /// Accepts one key, and no anonymous callers.
-fn guarded() -> Settings {
-    let settings = Settings { require_authentication: true, ..settings() };
+fn guarded() -> EndpointSettings {
+    let settings = EndpointSettings { require_authentication: true, ..settings() };
     settings.keyring.add(key("night", "a")).unwrap();
     settings
 }
@@ -70,7 +70,7 @@ fn a_ticket_opens_one_link() {
     assert_eq!(listener.counts().accepted(), 1);
 }
 
-fn encrypted(mut settings: Settings) -> Settings {
+fn encrypted(mut settings: EndpointSettings) -> EndpointSettings {
     settings.transports = vec![Transport::Tcp];
     settings.tcp.encrypt = true;
     settings
@@ -87,7 +87,10 @@ fn encrypted_lanes_support_all_operations() {
 #[test]
 fn lanes_are_encrypted_if_one_end_requires_it() {
     let key = || with(Credentials::Key(key("mine", "a")));
-    let plain = |settings: Settings| Settings { transports: vec![Transport::Tcp], ..settings };
+    let plain = |settings: EndpointSettings| EndpointSettings {
+        transports: vec![Transport::Tcp],
+        ..settings
+    };
     LinkPair::new(encrypted(key()), plain(guarded())).exercise();
     LinkPair::new(plain(key()), encrypted(guarded())).exercise();
 }
@@ -98,8 +101,8 @@ fn required_encryption_fails_without_a_key() {
     for [dials, accepts] in
         [[encrypted(settings()), settings()], [settings(), encrypted(settings())]]
     {
-        let [dials, accepts] =
-            [dials, accepts].map(|end| Settings { transports: vec![Transport::Tcp], ..end });
+        let [dials, accepts] = [dials, accepts]
+            .map(|end| EndpointSettings { transports: vec![Transport::Tcp], ..end });
         let (caller, host) = (Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap());
         let listener = host.listen(anywhere()).unwrap();
         let error = caller.connect(listener.address(), LIMIT).err().expect("refused");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fabric::link::{Link, Settings, Transport};
+use fabric::link::{EndpointSettings, Link, Transport};
 use fabric::{Done, Failure, Lane, Op, RemoteRegion, Rights};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
@@ -100,7 +100,7 @@ fn an_unknown_id_with_the_index_of_a_region_is_refused() {
 /// The ends may have different limits.
 #[test]
 fn different_limits_of_regions_do_not_end_the_link() {
-    let mut few = Settings { ..only(&[Transport::Tcp]) };
+    let mut few = EndpointSettings { ..only(&[Transport::Tcp]) };
     few.link.max_regions = 4;
     let mut pair = LinkPair::new(few, only(&[Transport::Tcp]));
     let regions: Vec<_> = (0..8).map(|_| pair.region(1, 64, Rights::ALL)).collect();

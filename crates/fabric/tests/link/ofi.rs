@@ -1,12 +1,12 @@
 //! Links over libfabric, with the providers that any machine has.
 
-use fabric::link::{Endpoint, Policy, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Policy, Transport};
 use fabric::{ErrorKind, OpKind};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, only, settings};
 
-fn by(provider: Option<&str>, transports: &[Transport]) -> Settings {
-    Settings { ofi_provider: provider.map(str::to_owned), ..only(transports) }
+fn by(provider: Option<&str>, transports: &[Transport]) -> EndpointSettings {
+    EndpointSettings { ofi_provider: provider.map(str::to_owned), ..only(transports) }
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn a_missing_provider_is_refused_with_the_reason() {
     let error = missing.connect(listener.address(), LIMIT).err().expect("refused");
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     assert!(error.to_string().contains("no libfabric provider nowhere; available"), "{error}");
-    let required = Settings { policy: Policy::Require, ..only(&[Transport::Ofi]) };
+    let required = EndpointSettings { policy: Policy::Require, ..only(&[Transport::Ofi]) };
     let error = Endpoint::new(required).unwrap().connect(listener.address(), LIMIT);
     let error = error.err().expect("software is not RDMA");
     assert!(error.to_string().contains("RDMA is required"), "{error}");

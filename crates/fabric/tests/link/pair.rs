@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use fabric::link::{Endpoint, Link, Listener, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Link, Listener, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window, Work};
 
 pub(crate) struct LinkPair {
@@ -15,19 +15,19 @@ pub(crate) struct LinkPair {
 }
 
 /// Without RDMA, whether this machine has it or not.
-pub(crate) fn settings() -> Settings {
-    Settings { library: "no-such-libibverbs.so".into(), ..Settings::default() }
+pub(crate) fn settings() -> EndpointSettings {
+    EndpointSettings { library: "no-such-libibverbs.so".into(), ..EndpointSettings::default() }
 }
 
-pub(crate) fn only(transports: &[Transport]) -> Settings {
-    Settings { transports: transports.to_vec(), ..settings() }
+pub(crate) fn only(transports: &[Transport]) -> EndpointSettings {
+    EndpointSettings { transports: transports.to_vec(), ..settings() }
 }
 
 /// Longer than any test here takes.
 pub(crate) const LIMIT: Duration = Duration::from_secs(120);
 
 impl LinkPair {
-    pub(crate) fn new(dials: Settings, accepts: Settings) -> Self {
+    pub(crate) fn new(dials: EndpointSettings, accepts: EndpointSettings) -> Self {
         let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
         let listener = ends[1].listen(anywhere()).unwrap();
         let (dialler, acceptor) = join(&ends[0], &listener);

@@ -2,17 +2,20 @@
 
 use std::time::Duration;
 
-use fabric::link::{Endpoint, PeerPolicy, Policy, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, PeerPolicy, Policy, Transport};
 use fabric::{Error, ErrorKind, verbs};
 
 use crate::pair::{LIMIT, LinkPair, anywhere, only, settings};
 
-fn with_policy(policy: Policy) -> Settings {
-    Settings { policy, ..settings() }
+fn with_policy(policy: Policy) -> EndpointSettings {
+    EndpointSettings { policy, ..settings() }
 }
 
 /// The error of a connection that must fail, and the listener's counts of refused hellos.
-fn refused(dials: Settings, accepts: Settings) -> (Error, Vec<(&'static str, u64)>) {
+fn refused(
+    dials: EndpointSettings,
+    accepts: EndpointSettings,
+) -> (Error, Vec<(&'static str, u64)>) {
     let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
     let listener = ends[1].listen(anywhere()).unwrap();
     let error = ends[0].connect(listener.address(), LIMIT).err().expect("refused");
@@ -69,14 +72,14 @@ fn policies_can_be_set_by_peer_address() {
     let elsewhere = special("192.0.2.0", 24, Policy::Require);
     let here_off = special("127.0.0.0", 8, Policy::Off);
     let later = special("127.0.0.1", 32, Policy::Require);
-    let dials = Settings { peer_policies: vec![elsewhere, here_off, later], ..settings() };
+    let dials = EndpointSettings { peer_policies: vec![elsewhere, here_off, later], ..settings() };
     let pair = LinkPair::new(dials.clone(), settings());
     let status = pair.dialler.report().status();
     assert_eq!(status.policy, "off", "the first match");
     assert!(status.left_out.contains(&"verbs: RDMA is off by policy".to_owned()));
     assert_eq!(pair.acceptor.report().status().policy, "off");
 
-    let accepts = Settings { peer_policies: vec![elsewhere, later], ..settings() };
+    let accepts = EndpointSettings { peer_policies: vec![elsewhere, later], ..settings() };
     let (error, codes) = refused(dials, accepts);
     assert_eq!(codes, [("policy", 1)], "{error}");
 }
@@ -84,11 +87,11 @@ fn policies_can_be_set_by_peer_address() {
 #[test]
 fn invalid_settings_are_refused() {
     let verbs = verbs::Config { qp_type: verbs::QpType::Ud, ..verbs::Config::default() };
-    let error = Endpoint::new(Settings { verbs, ..settings() }).unwrap_err();
+    let error = Endpoint::new(EndpointSettings { verbs, ..settings() }).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(error.to_string().contains("links need reliable connections"), "{error}");
 
-    let tcp = Settings { policy: Policy::Require, ..only(&[Transport::Tcp]) };
+    let tcp = EndpointSettings { policy: Policy::Require, ..only(&[Transport::Tcp]) };
     let error = Endpoint::new(tcp).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(error.to_string().contains("RDMA is required, but neither verbs nor"), "{error}");

@@ -1,6 +1,6 @@
 //! Granted memory: lifetime, bounds, rights and limits.
 
-use fabric::link::{Settings, Transport};
+use fabric::link::{EndpointSettings, Transport};
 use fabric::{
     Done, ErrorKind, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work,
 };
@@ -106,7 +106,7 @@ fn access_out_of_bounds_or_without_the_right_is_refused_locally() {
     }
 }
 
-fn few_regions() -> Settings {
+fn few_regions() -> EndpointSettings {
     let mut settings = only(&[Transport::Tcp]);
     settings.link.max_regions = 4;
     settings

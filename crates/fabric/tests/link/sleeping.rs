@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fabric::link::{Link, Settings, Transport};
+use fabric::link::{EndpointSettings, Link, Transport};
 use fabric::{Done, Op, Region, Rights, wait};
 
 use crate::pair::{LIMIT, LinkPair, only, post};
@@ -10,7 +10,7 @@ use crate::pair::{LIMIT, LinkPair, only, post};
 const ROUNDS: u64 = 2000;
 
 /// No timer expires for a long time, so that a lost wake-up is noticed.
-fn quiet(transport: Transport) -> Settings {
+fn quiet(transport: Transport) -> EndpointSettings {
     let mut settings = only(&[transport]);
     settings.link.heartbeat = Duration::from_secs(600);
     settings.link.peer_timeout = Duration::from_secs(1200);

@@ -6,17 +6,17 @@ use std::net::SocketAddr;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
-use fabric::link::{Endpoint, Link, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Link, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Work};
 
 const CHILD: &str = "WIRELANE_TEST_CHILD";
 
 /// Two rails: rxe0 to rxe1, and rxe2 to rxe3. Without shared memory.
-pub(crate) fn settings(devices: [&str; 2]) -> Settings {
-    let mut settings = Settings {
+pub(crate) fn settings(devices: [&str; 2]) -> EndpointSettings {
+    let mut settings = EndpointSettings {
         transports: vec![Transport::Verbs, Transport::Tcp],
         devices: devices.map(str::to_owned).to_vec(),
-        ..Settings::default()
+        ..EndpointSettings::default()
     };
     settings.link.retry_pause = Duration::from_secs(1);
     settings.link.op_timeout = Duration::from_secs(2);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use fabric::link::{Event, EventKind, Settings};
+use fabric::link::{EndpointSettings, Event, EventKind};
 
 /// The number of events of all links, by kind.
 #[derive(Debug, Default)]
@@ -14,7 +14,7 @@ pub struct LinkEvents {
 
 impl LinkEvents {
     /// Counts and logs the events of links with these settings.
-    pub fn of(links: &mut Settings) -> Arc<Self> {
+    pub fn of(links: &mut EndpointSettings) -> Arc<Self> {
         let events = Arc::new(LinkEvents::default());
         let counted = events.clone();
         links.on_event = Some(Arc::new(move |peer, event| {

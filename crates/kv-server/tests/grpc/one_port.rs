@@ -3,7 +3,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
-use fabric::link::{Endpoint, Settings, Transport};
+use fabric::link::{Endpoint, EndpointSettings, Transport};
 use kv_proto::v1;
 use tokio::task::spawn_blocking;
 use tonic_health::pb::HealthCheckRequest;
@@ -47,7 +47,8 @@ async fn a_link_and_calls_use_one_port() {
     client.put(put("k", "one")).await.unwrap();
     let address = server.address;
     let dialled = spawn_blocking(move || {
-        let links = Settings { transports: vec![Transport::Tcp], ..Settings::default() };
+        let links =
+            EndpointSettings { transports: vec![Transport::Tcp], ..EndpointSettings::default() };
         Endpoint::new(links).unwrap().connect(address, Duration::from_secs(20)).map(drop)
     });
     let accepted = loop {

@@ -52,8 +52,10 @@ impl TestServer {
             v1::Transport { name: "tcp".into(), offered: true, reason: "always".into() };
         let transports = Arc::new(move || vec![transport.clone()]);
         let grpc = Grpc::new(engine.clone(), ServerInfo { version: "9.9", transports });
-        let links =
-            link::Settings { transports: vec![Transport::Tcp], ..link::Settings::default() };
+        let links = link::EndpointSettings {
+            transports: vec![Transport::Tcp],
+            ..link::EndpointSettings::default()
+        };
         let endpoint = Endpoint::new(links).unwrap();
         let anywhere = "127.0.0.1:0".parse().unwrap();
         let listener = endpoint.listen_shared(anywhere, Some(grpc.connection_handler())).unwrap();

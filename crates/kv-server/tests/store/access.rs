@@ -35,17 +35,20 @@ fn open_with(
     let keyring = Keyring::new();
     let rate = rate.and_then(NonZeroU32::new);
     let access = Access::new(keyring.clone(), identities(scopes), false, rate).unwrap();
-    let links =
-        link::Settings { keyring, require_authentication: true, ..link::Settings::default() };
+    let links = link::EndpointSettings {
+        keyring,
+        require_authentication: true,
+        ..link::EndpointSettings::default()
+    };
     (TestServer::open_for(settings, links, access.clone()), access)
 }
 
 fn client(server: &TestServer, name: &str, transport: Transport) -> Client {
     let credentials = Credentials::Key(key(name));
-    server.client(link::Settings {
+    server.client(link::EndpointSettings {
         transports: vec![transport],
         credentials,
-        ..link::Settings::default()
+        ..link::EndpointSettings::default()
     })
 }
 
@@ -242,7 +245,8 @@ fn a_replaced_key_is_refused_even_on_an_open_link() {
     let (server, access) = open(&[("ann", Scope::everything())], None);
     let credentials = Credentials::Key(key("ann"));
     let transports = vec![Transport::Tcp];
-    let old = link::Settings { transports, credentials, ..link::Settings::default() };
+    let old =
+        link::EndpointSettings { transports, credentials, ..link::EndpointSettings::default() };
     let endpoint = Endpoint::new(old).unwrap();
     let mut waiting = RawClient::call(&server, &endpoint);
     let new = Key::from_token("ann", "wlt_another").unwrap();
@@ -250,6 +254,7 @@ fn a_replaced_key_is_refused_even_on_an_open_link() {
     waiting.open();
     assert!(waiting.is_disconnected());
     let credentials = Credentials::Key(new);
-    let mut ann = server.client(link::Settings { credentials, ..link::Settings::default() });
+    let mut ann =
+        server.client(link::EndpointSettings { credentials, ..link::EndpointSettings::default() });
     put(&mut ann, "k", b"v").unwrap();
 }

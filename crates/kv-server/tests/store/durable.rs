@@ -386,7 +386,7 @@ fn a_damaged_page_refuses_only_its_own_writes() {
 fn a_loaded_value_never_hides_a_newer_one() {
     let directory = Directory::new("race");
     // So little memory that most reads load.
-    let any = || fabric::link::Settings::default();
+    let any = || fabric::link::EndpointSettings::default();
     let server = TestServer::open(&directory.settings(2 << 20), any());
     let rounds = crate::test_server::number("WIRELANE_TEST_SECONDS", 4) * 200;
     std::thread::scope(|scope| {

@@ -12,7 +12,7 @@ mod asynchronous;
 mod sync;
 
 fn store() -> (TestServer, String) {
-    let test_server = TestServer::open(&settings(64 << 20), link::Settings::default());
+    let test_server = TestServer::open(&settings(64 << 20), link::EndpointSettings::default());
     let server = format!("localhost:{}", test_server.address.port());
     (test_server, server)
 }

@@ -37,25 +37,25 @@ pub(crate) fn settings(memory: usize) -> Settings {
 }
 
 /// Links over one transport only.
-pub(crate) fn over(transport: Transport) -> link::Settings {
-    link::Settings { transports: vec![transport], ..link::Settings::default() }
+pub(crate) fn over(transport: Transport) -> link::EndpointSettings {
+    link::EndpointSettings { transports: vec![transport], ..link::EndpointSettings::default() }
 }
 
 impl TestServer {
-    pub(crate) fn open(settings: &Settings, links: link::Settings) -> Self {
+    pub(crate) fn open(settings: &Settings, links: link::EndpointSettings) -> Self {
         TestServer::open_for(settings, links, Access::allow_all())
     }
 
     /// With access control.
     pub(crate) fn open_for(
         settings: &Settings,
-        links: link::Settings,
+        links: link::EndpointSettings,
         access: Arc<Access>,
     ) -> Self {
         TestServer::with(Engine::with_access(settings, access).unwrap(), links)
     }
 
-    pub(crate) fn with(engine: Arc<Engine>, links: link::Settings) -> Self {
+    pub(crate) fn with(engine: Arc<Engine>, links: link::EndpointSettings) -> Self {
         let endpoint = Endpoint::new(links).unwrap();
         let workers = WorkerPool::start(&engine, &endpoint, 2).unwrap();
         let listener = endpoint.listen("127.0.0.1:0".parse().unwrap()).unwrap();
@@ -114,7 +114,7 @@ impl TestServer {
         self.cut.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn client(&self, links: link::Settings) -> Client {
+    pub(crate) fn client(&self, links: link::EndpointSettings) -> Client {
         let mut settings = kv_client::Settings::new(self.address);
         settings.link = links;
         Client::connect(settings).unwrap()

@@ -1,7 +1,7 @@
 //! `--transport` and `--policy`, which restrict the settings of links.
 
 use clap::ValueEnum;
-use fabric::link::{Policy, Settings as LinkSettings, Transport};
+use fabric::link::{EndpointSettings, Policy, Transport};
 
 use crate::output::Failure;
 
@@ -38,7 +38,7 @@ impl TransportArg {
     pub(crate) fn restrict(
         self,
         policy: Option<PolicyArg>,
-        links: &mut LinkSettings,
+        links: &mut EndpointSettings,
     ) -> Result<(), Failure> {
         let transport = self.transport();
         let policy = match (policy, transport) {

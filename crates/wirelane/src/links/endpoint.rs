@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use fabric::link::{Config, Policy, Settings as LinkSettings, Transport};
+use fabric::link::{Config, EndpointSettings, Policy, Transport};
 use fabric::session::{Credentials, Keyring};
 use fabric::verbs::{self, DeviceRequest, Gid};
 use fabric::{ofi, shm, tcp};
@@ -29,11 +29,11 @@ pub(crate) fn settings(
     global: &Global,
     settings: &Settings,
     method: AuthMethod,
-) -> Result<LinkSettings, Failure> {
+) -> Result<EndpointSettings, Failure> {
     let (keyring, credentials) = secrets(settings, method)?;
     let peer_timeout = milliseconds(settings.peer_timeout_ms);
     let rdma = settings.enable_rdma;
-    Ok(LinkSettings {
+    Ok(EndpointSettings {
         link: link(settings),
         policy: if rdma { settings.rdma_policy } else { Policy::Off },
         peer_policies: if rdma { settings.rdma_peer_policies.clone() } else { Vec::new() },
@@ -55,7 +55,7 @@ pub(crate) fn settings(
         keyring,
         require_authentication: settings.require_authentication,
         credentials,
-        ..LinkSettings::default()
+        ..EndpointSettings::default()
     })
 }
 

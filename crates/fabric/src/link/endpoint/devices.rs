@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ports::DeviceList;
 use super::providers::Requirements;
-use super::settings::Settings;
+use super::settings::EndpointSettings;
 use super::{Inner, lock};
 use crate::error::{Error, ErrorKind};
 use crate::link::protocol::hello::port_name;
@@ -79,7 +79,7 @@ impl Inner {
             true => unusable("the port no longer exists".to_owned()),
             false => unusable(refused),
         })?;
-        let Settings { library, verbs, .. } = &self.settings;
+        let EndpointSettings { library, verbs, .. } = &self.settings;
         let domain = Arc::new(verbs::Domain::open_with(library, choice, verbs.clone())?);
         let mut domains = lock(&self.domains);
         // Another link has opened it at the same time.

@@ -7,7 +7,7 @@ use super::Inner;
 use super::plan::{Plans, plan};
 use super::ports::DEVICE_QUERY_TIMEOUT;
 use super::providers::Requirements;
-use super::settings::Settings;
+use super::settings::EndpointSettings;
 use crate::error::{Error, ErrorKind};
 use crate::lane::Lane;
 use crate::link::config::Policy;
@@ -44,7 +44,7 @@ impl FabricOpener for LinkFabrics {
             return Some(NewPlan { ours, theirs: None, plans: Vec::new(), left_out: Vec::new() });
         }
         let theirs = announced.as_ref().unwrap_or(&self.theirs);
-        let Settings { max_rails, verbs, .. } = &inner.settings;
+        let EndpointSettings { max_rails, verbs, .. } = &inner.settings;
         let planned = plan(&ours, theirs, *max_rails, &verbs.allowed_gids, self.session_encrypted);
         let Plans { plans, left_out } = planned.ok()?;
         Some(NewPlan { ours, theirs: announced, plans, left_out })

@@ -20,7 +20,7 @@ use self::link_fabrics::LinkFabrics;
 use self::plan::{Plans, combine_policies, plan};
 use self::ports::{DeviceList, Ports};
 use self::providers::Providers;
-use self::settings::Settings;
+use self::settings::EndpointSettings;
 use crate::error::{Error, ErrorKind};
 use crate::grants::random;
 use crate::link::config::{INTERNAL_SLOTS, Policy};
@@ -51,7 +51,7 @@ pub struct Endpoint {
 }
 
 struct Inner {
-    settings: Settings,
+    settings: EndpointSettings,
     epoch: u64,
     boot_id: [u8; 16],
     /// Incoming streams of TCP lanes, from all listeners.
@@ -69,7 +69,7 @@ struct Inner {
 
 impl Endpoint {
     /// Opens no device: that is done for the first peer that needs one.
-    pub fn new(mut settings: Settings) -> Result<Self, Error> {
+    pub fn new(mut settings: EndpointSettings) -> Result<Self, Error> {
         let call = "create an endpoint";
         if settings.verbs.qp_type != verbs::QpType::Rc {
             let why = "links need reliable connections: datagrams lose messages, and cannot write or \

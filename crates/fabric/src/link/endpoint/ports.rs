@@ -123,7 +123,7 @@ const MAX_CACHE_AGE: Duration = Duration::from_secs(1);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::link::Settings;
+    use crate::link::EndpointSettings;
 
     /// The answer may arrive between reading the result and checking its age. Many threads query at the same time, so that
     /// this happens.
@@ -134,7 +134,7 @@ mod tests {
                 library: None,
                 providers: None,
                 devices: Vec::new(),
-                device_request: Settings::default().device_request,
+                device_request: EndpointSettings::default().device_request,
                 cache: Mutex::default(),
             });
             let query = || ports.query_within(Duration::from_secs(600));

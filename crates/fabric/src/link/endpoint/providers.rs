@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::settings::Settings;
+use super::settings::EndpointSettings;
 use crate::error::Error;
 use crate::link::config::Policy;
 use crate::link::protocol::control::Transport;
@@ -24,7 +24,7 @@ pub(in crate::link) struct Providers {
 }
 
 impl Providers {
-    pub(in crate::link) fn new(settings: &Settings) -> Self {
+    pub(in crate::link) fn new(settings: &EndpointSettings) -> Self {
         let named = settings.devices.iter().chain(&settings.device_request.device);
         Providers {
             config: settings.ofi.clone(),
@@ -147,13 +147,13 @@ mod tests {
             domain: domain.to_owned(),
         };
         let devices = vec!["rdmap0s6".to_owned()];
-        let named = Providers::new(&Settings { devices, ..Settings::default() });
+        let named = Providers::new(&EndpointSettings { devices, ..EndpointSettings::default() });
         let allowed = [("efa", "rdmap0s6-rdm"), ("verbs;ofi_rxm", "rdmap0s6"), ("tcp", "eth0")];
         assert!(allowed.iter().all(|(name, domain)| named.allows(&provider(name, domain))));
         for other in ["rdmap0s60-rdm", "rdmap1s6-rdm", ""] {
             assert!(!named.allows(&provider("efa", other)), "{other}");
         }
-        let all = Providers::new(&Settings::default());
+        let all = Providers::new(&EndpointSettings::default());
         assert!(all.allows(&provider("efa", "rdmap1s6-rdm")));
     }
 
@@ -162,8 +162,10 @@ mod tests {
     fn a_forgotten_domain_is_opened_again_unless_it_is_in_use() {
         use crate::setup::Side;
 
-        let providers =
-            Providers::new(&Settings { transports: vec![Transport::Ofi], ..Settings::default() });
+        let providers = Providers::new(&EndpointSettings {
+            transports: vec![Transport::Ofi],
+            ..EndpointSettings::default()
+        });
         let provider = providers.query().unwrap().remove(0);
         let path = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();

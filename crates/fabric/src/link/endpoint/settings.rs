@@ -12,7 +12,7 @@ use crate::{ofi, shm, tcp, verbs};
 
 /// Transports, authentication and link configuration of an endpoint.
 #[derive(Clone)]
-pub struct Settings {
+pub struct EndpointSettings {
     /// The configuration of links.
     pub link: Config,
     /// Whether RDMA may, should or must be used.
@@ -55,16 +55,16 @@ pub struct Settings {
 /// A function called with a peer's address and an event of its link.
 pub type EventHandler = Arc<dyn Fn(SocketAddr, &Event) + Send + Sync>;
 
-impl Settings {
+impl EndpointSettings {
     pub(in crate::link) fn policy_for(&self, peer: IpAddr) -> Policy {
         let special = self.peer_policies.iter().find(|special| special.matches(peer));
         special.map_or(self.policy, |special| special.policy)
     }
 }
 
-impl Default for Settings {
+impl Default for EndpointSettings {
     fn default() -> Self {
-        Settings {
+        EndpointSettings {
             link: Config::default(),
             policy: Policy::default(),
             peer_policies: Vec::new(),

@@ -1,4 +1,4 @@
-//! The hello of each end in the handshake: identity, policy, and paths by which it can be reached.
+//! The hello of each end in the handshake: its process and host, its policy, and the paths by which it can be reached.
 
 use super::bytes::{Reader, put_bytes, put_text};
 use super::control::Transport;

@@ -110,7 +110,7 @@ impl StoreArgs {
 #[derive(Clone)]
 pub(super) struct Connector {
     servers: Vec<Server>,
-    links: link::Settings,
+    links: link::EndpointSettings,
     /// The source of tickets, if this client authenticates by certificate.
     tickets: Option<Tickets>,
     /// `None`: the default.

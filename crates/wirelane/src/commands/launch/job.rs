@@ -188,7 +188,7 @@ pub(super) fn launcher_folder(id: &str) -> String {
 }
 
 /// The script of the launcher, in its directory.
-const LAUNCHER_FILE: &str = "head";
+const LAUNCHER_FILE: &str = "launcher";
 /// The replacement of ssh, in the directory of the launcher.
 pub(super) const SSH_REPLACEMENT_FILE: &str = "agent";
 /// How long servers may take to end by themselves.

@@ -117,7 +117,7 @@ impl ServeArgs {
         global: &Global,
         settings: &Settings,
         security: &Security,
-    ) -> Result<link::Settings, Failure> {
+    ) -> Result<link::EndpointSettings, Failure> {
         let mut links = endpoint::settings(global, settings, security.auth_method())?;
         self.transport.restrict(None, &mut links)?;
         links.max_peers = self.max_clients() as usize;

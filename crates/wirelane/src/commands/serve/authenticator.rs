@@ -38,7 +38,7 @@ impl Authenticator {
     pub(super) fn new(
         args: &SecurityArgs,
         security: Security,
-        links: &link::Settings,
+        links: &link::EndpointSettings,
     ) -> Result<Self, Failure> {
         let key = match &links.credentials {
             Credentials::Key(key) => Some(key.clone()),

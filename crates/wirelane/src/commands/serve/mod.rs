@@ -65,7 +65,7 @@ async fn serve(
     global: &Global,
     args: &ServeArgs,
     settings: Settings,
-    links: link::Settings,
+    links: link::EndpointSettings,
     authenticator: Arc<Authenticator>,
 ) -> Result<(), Failure> {
     // Before the first line is printed: a signal sent in response to it must be handled.

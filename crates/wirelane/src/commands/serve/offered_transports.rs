@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use fabric::link::{Policy, Settings, Transport};
+use fabric::link::{EndpointSettings, Policy, Transport};
 use kv_proto::v1;
 use serde::Serialize;
 
@@ -30,7 +30,7 @@ pub(super) struct OfferedTransport {
 }
 
 impl OfferedTransports {
-    pub(super) fn of(links: &Settings) -> Self {
+    pub(super) fn of(links: &EndpointSettings) -> Self {
         OfferedTransports {
             transports: links.transports.clone(),
             policy: links.policy,
@@ -151,10 +151,10 @@ mod tests {
     #[test]
     fn each_transport_has_its_reason() {
         let offered_transports = |transports: &[Transport], policy| {
-            OfferedTransports::of(&Settings {
+            OfferedTransports::of(&EndpointSettings {
                 transports: transports.to_vec(),
                 policy,
-                ..Settings::default()
+                ..EndpointSettings::default()
             })
         };
         let all = offered_transports(&Transport::DEFAULT, Policy::Prefer);

@@ -34,7 +34,7 @@ impl Server {
         global: &Global,
         args: &ServeArgs,
         settings: Settings,
-        mut links: link::Settings,
+        mut links: link::EndpointSettings,
         authenticator: Arc<Authenticator>,
     ) -> Result<Self, Failure> {
         let store = args.store()?;

@@ -10,7 +10,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 use doctor::watch::Probe;
-use fabric::link::{Endpoint, Link, Settings};
+use fabric::link::{Endpoint, EndpointSettings, Link};
 use fabric::{Completion, Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_proto::wire::ClientHello;
 
@@ -22,7 +22,7 @@ use crate::output::Failure;
 /// The peer, and the settings and credentials for it.
 pub(super) struct ProbeTarget {
     pub(super) peer: Peer,
-    pub(super) links: Settings,
+    pub(super) links: EndpointSettings,
     pub(super) tickets: Option<Tickets>,
 }
 

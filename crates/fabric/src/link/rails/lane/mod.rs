@@ -4,7 +4,7 @@
 //! [`RailLane::add`] and subtracted by [`RailLane::remove`]. Operations are posted in the order in which they are
 //! queued: `confirmed_at` depends on that on an ordered lane.
 
-mod reach;
+mod regions;
 
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
