@@ -1,0 +1,88 @@
+//! A server that a test starts, and its end.
+
+use std::io::{BufRead, BufReader, Lines};
+use std::process::{Child, ChildStderr, Command, Stdio};
+
+use serde_json::Value;
+
+use super::{json, wirelane};
+
+/// A server on free ports, ended with the test.
+pub(crate) struct Server {
+    pub(crate) child: Child,
+    /// The address of HTTP.
+    pub(crate) address: String,
+    /// The address of links.
+    pub(crate) links: String,
+    pub(crate) greeting: Vec<String>,
+    pub(crate) log: Lines<BufReader<ChildStderr>>,
+}
+
+impl Server {
+    pub(crate) fn start(more: &[&str]) -> Self {
+        Server::start_on("127.0.0.1:0", more)
+    }
+
+    pub(crate) fn start_on(listen: &str, more: &[&str]) -> Self {
+        let mut command = wirelane(&["serve", "--http", "127.0.0.1:0", "--listen", listen]);
+        command.args(more);
+        Server::of(command)
+    }
+
+    /// Starts a server with this command.
+    pub(crate) fn of(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().expect("the server starts");
+        let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut greeting = Vec::new();
+        for line in log.by_ref() {
+            greeting.push(line.expect("text"));
+            if greeting.last().is_some_and(|line| line.starts_with("RDMA")) {
+                break;
+            }
+        }
+        let after = |mark: &str| {
+            greeting
+                .iter()
+                .find_map(|line| line.split(mark).nth(1)?.split_whitespace().next())
+                .unwrap_or_else(|| panic!("no address after {mark} in {greeting:?}"))
+                .to_owned()
+        };
+        let (address, links) =
+            (after("HTTP  ").split_once("://").expect("a URL").1.to_owned(), after("links "));
+        Server { child, address, links, greeting, log }
+    }
+
+    /// GET with curl, as in the greeting.
+    pub(crate) fn get(&self, path: &str) -> String {
+        let url = format!("http://{}{path}", self.address);
+        let curl = Command::new("curl").args(["-sS", "--max-time", "10", &url]).output();
+        let curl = curl.expect("curl runs");
+        assert!(curl.status.success(), "{}", String::from_utf8_lossy(&curl.stderr));
+        String::from_utf8(curl.stdout).expect("text")
+    }
+
+    pub(crate) fn status(&self) -> Value {
+        json(&self.get("/api/v1/transport/status"))
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        signal(&self.child, name);
+    }
+
+    pub(crate) fn exit_code(mut self) -> Option<i32> {
+        self.child.wait().expect("it ends").code()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+pub(crate) fn signal(child: &Child, name: &str) {
+    let pid = child.id().to_string();
+    let kill = Command::new("kill").args([name, &pid]).status().expect("kill runs");
+    assert!(kill.success());
+}
