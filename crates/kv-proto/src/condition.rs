@@ -2,9 +2,6 @@
 
 use std::fmt;
 
-use tonic::metadata::MetadataValue;
-use tonic::{Code, Status};
-
 use crate::Error;
 
 /// What must hold of a key for a write to be done.
@@ -25,9 +22,6 @@ pub struct NotMet {
     /// The key's version now; `None` if there is no such key.
     pub current: Option<u64>,
 }
-
-/// The trailing metadata that has the key's version when a condition did not hold: decimal, 0 for none.
-pub const VERSION_METADATA: &str = "wirelane-version";
 
 impl Condition {
     /// From `if_version` of a request to delete.
@@ -50,17 +44,6 @@ impl Condition {
     }
 }
 
-impl NotMet {
-    /// Reads a status that a server has sent.
-    pub fn of(status: &Status) -> Option<NotMet> {
-        if status.code() != Code::FailedPrecondition {
-            return None;
-        }
-        let version: u64 = status.metadata().get(VERSION_METADATA)?.to_str().ok()?.parse().ok()?;
-        Some(NotMet { current: (version != 0).then_some(version) })
-    }
-}
-
 impl fmt::Display for NotMet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("condition not met: ")?;
@@ -72,15 +55,6 @@ impl fmt::Display for NotMet {
 }
 
 impl std::error::Error for NotMet {}
-
-impl From<NotMet> for Status {
-    fn from(not_met: NotMet) -> Self {
-        let mut status = Status::failed_precondition(not_met.to_string());
-        let version = MetadataValue::from(not_met.current.unwrap_or(0));
-        status.metadata_mut().insert(VERSION_METADATA, version);
-        status
-    }
-}
 
 #[cfg(test)]
 mod tests {
@@ -94,16 +68,6 @@ mod tests {
         assert_eq!(Condition::IfVersion(3).check(Some(3)), Ok(()));
         assert_eq!(Condition::IfVersion(3).check(Some(4)), Err(NotMet { current: Some(4) }));
         assert_eq!(Condition::IfVersion(3).check(None), Err(NotMet { current: None }));
-    }
-
-    #[test]
-    fn the_status_carries_the_current_version() {
-        for current in [None, Some(1), Some(u64::MAX)] {
-            let status = Status::from(NotMet { current });
-            assert_eq!(NotMet::of(&status), Some(NotMet { current }));
-        }
-        assert_eq!(NotMet::of(&Status::failed_precondition("another server's")), None);
-        assert_eq!(NotMet::of(&Status::not_found("")), None);
     }
 
     #[test]

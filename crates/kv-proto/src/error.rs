@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use tonic::{Code, Status};
-
 use crate::SESSION_ID_BYTES;
 use crate::limits::{MAX_ITEMS, MAX_KEY_BYTES, MAX_TTL_MS};
 
@@ -32,16 +30,6 @@ pub enum Error {
     },
     /// The request has too many items: their number.
     TooManyItems(usize),
-}
-
-impl Error {
-    /// The status code that a caller gets.
-    pub fn code(&self) -> Code {
-        match self {
-            Error::OffsetPastEnd { .. } => Code::OutOfRange,
-            _ => Code::InvalidArgument,
-        }
-    }
 }
 
 impl fmt::Display for Error {
@@ -82,9 +70,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-impl From<Error> for Status {
-    fn from(error: Error) -> Self {
-        Status::new(error.code(), error.to_string())
-    }
-}

@@ -1,4 +1,4 @@
-//! Limits of one message, reported to clients in [`Limits`](crate::v1::Limits).
+//! Limits of one message, reported to clients in `Limits` of the .proto.
 
 /// Bytes of a key; at least one.
 pub const MAX_KEY_BYTES: usize = 4096;
@@ -44,17 +44,7 @@ fn effective(requested: u32, default: usize, max: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-    use prost::Message;
-
     use super::*;
-    use crate::v1::{
-        GetReply, KeyMetadata, ListReply, Metadata, PutOptions, PutRequest, WriteId, put_options,
-    };
-
-    fn metadata() -> Metadata {
-        Metadata { length: u64::MAX, version: u64::MAX, expires_in_ms: Some(u64::MAX) }
-    }
 
     #[test]
     fn zero_means_default_and_too_much_is_lowered() {
@@ -62,28 +52,5 @@ mod tests {
         assert_eq!(chunk_bytes(1000), 1000);
         assert_eq!(chunk_bytes(u32::MAX), MAX_CHUNK_BYTES);
         assert_eq!((list_keys(0), list_keys(7)), (MAX_LIST_KEYS, 7));
-    }
-
-    #[test]
-    fn the_largest_put_and_get_fit_in_a_message() {
-        let value = Bytes::from(vec![0; MAX_UNARY_BYTES]);
-        let condition = Some(put_options::Condition::IfVersion(u64::MAX));
-        let put = PutRequest {
-            key: vec![0; MAX_KEY_BYTES].into(),
-            value: value.clone(),
-            options: Some(PutOptions { ttl_ms: Some(u64::MAX), condition }),
-            write_id: Some(WriteId { session: vec![0; 16].into(), sequence: u64::MAX }),
-        };
-        assert!(put.encoded_len() <= MAX_MESSAGE_BYTES);
-        let get =
-            GetReply { found: true, value, metadata: Some(metadata()), crc32c: Some(u32::MAX) };
-        assert!(get.encoded_len() <= MAX_MESSAGE_BYTES);
-    }
-
-    #[test]
-    fn the_longest_list_fits_in_a_message() {
-        let key = KeyMetadata { key: vec![0; MAX_KEY_BYTES].into(), metadata: Some(metadata()) };
-        let list = ListReply { keys: vec![key; MAX_LIST_KEYS], next_cursor: u64::MAX };
-        assert!(list.encoded_len() <= MAX_MESSAGE_BYTES);
     }
 }

@@ -3,7 +3,6 @@
 use std::ops::Range;
 
 use crate::Error;
-use crate::v1::{GetRequest, ReadRequest};
 
 /// At most `length` bytes from `offset` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,18 +21,6 @@ impl Span {
             .checked_sub(self.offset)
             .ok_or(Error::OffsetPastEnd { offset: self.offset, length: total })?;
         Ok(self.offset..self.offset + self.length.unwrap_or(rest).min(rest))
-    }
-}
-
-impl From<&GetRequest> for Span {
-    fn from(request: &GetRequest) -> Self {
-        Span { offset: request.offset, length: request.length }
-    }
-}
-
-impl From<&ReadRequest> for Span {
-    fn from(request: &ReadRequest) -> Self {
-        Span { offset: request.offset, length: request.length }
     }
 }
 
