@@ -1,6 +1,8 @@
 //! Cases for every reliable lane: transfers. A case gets two connected ends.
 
-use fabric::{Done, Memory, Op, Region, Rights, Slices, Work};
+use std::sync::{Mutex, PoisonError};
+
+use fabric::{Done, Memory, Op, Pages, Region, Rights, Slices, Work};
 
 use crate::pair::{Pair, bytes, read};
 
@@ -137,22 +139,46 @@ pub(crate) fn every_alignment_is_written_and_read(mut pair: Pair) {
 
 pub(crate) fn the_largest_operation_arrives(mut pair: Pair) {
     let size = pair.largest;
-    let from = pair.a.region(size, Rights::NONE);
+    let mut memories = LARGE.lock().unwrap_or_else(PoisonError::into_inner);
+    memories.uses += 1;
+    let [written, overwritten] = [2 * memories.uses, 2 * memories.uses + 1];
+    let [near, far] = memories.of(size);
+    let (from, region) = (pair.a.register(near, Rights::NONE), pair.b.register(far, Rights::ALL));
     let marks: Vec<usize> = (0..64).map(|n| n * (size / 64)).chain([size - 8]).collect();
-    for mark in &marks {
-        from.memory().write(*mark, &bytes(8, *mark as u64));
-    }
-    let (region, window) = pair.shared(size, Rights::ALL);
-    pair.succeed(Op::write(1, from.slice(..), window.at(0)));
-    for mark in &marks {
-        assert_eq!(read(&region, *mark, 8), bytes(8, *mark as u64));
-    }
-    let back = pair.a.region(size, Rights::NONE);
-    pair.succeed(Op::read(2, back.slice(..), window.at(0)));
-    for mark in &marks {
-        assert_eq!(read(&back, *mark, 8), bytes(8, *mark as u64));
+    let mark = |memory: &Memory, seed: u64| {
+        marks.iter().for_each(|mark| memory.write(*mark, &bytes(8, seed << 32 | *mark as u64)));
+    };
+    let assert_marked = |region: &Region, seed: u64| {
+        for mark in &marks {
+            assert_eq!(read(region, *mark, 8), bytes(8, seed << 32 | *mark as u64));
+        }
+    };
+    mark(near, written);
+    let window = pair.granted(&region);
+    pair.succeed(Op::write(1, from.slice(..size), window.at(0)));
+    assert_marked(&region, written);
+    mark(near, overwritten);
+    pair.succeed(Op::read(2, from.slice(..size), window.at(0)));
+    assert_marked(&from, written);
+}
+
+/// Memory of the largest operations, used by one lane after the other: most of what they take is the kernel's time for
+/// new pages.
+struct LargeMemories {
+    memories: Option<[Memory; 2]>,
+    /// So that no case finds what the one before has written.
+    uses: u64,
+}
+
+impl LargeMemories {
+    fn of(&mut self, size: usize) -> &[Memory; 2] {
+        let large = self.memories.take().filter(|[memory, _]| memory.len() >= size);
+        let allocate = || Memory::allocate(size, Pages::Plain).expect("memory");
+        self.memories.insert(large.unwrap_or_else(|| [allocate(), allocate()]))
     }
 }
+
+static LARGE: Mutex<LargeMemories> = Mutex::new(LargeMemories { memories: None, uses: 0 });
 
 pub(crate) fn immediate_data_arrives_after_the_bytes_of_its_write(mut pair: Pair) {
     for size in [0, 1, 64, 5000, 1 << 20] {

@@ -92,8 +92,14 @@ impl Pair {
     /// Memory of `b` that `a` may access: `b`'s region and `a`'s window.
     pub(crate) fn shared(&mut self, length: usize, rights: Rights) -> (Region, Window) {
         let region = self.b.region(length, rights);
-        let remote = self.b.lane.grant(&region).expect("granted");
-        (region, self.a.lane.import(&remote).expect("imported"))
+        let window = self.granted(&region);
+        (region, window)
+    }
+
+    /// The window of `a` on a region of `b`.
+    pub(crate) fn granted(&mut self, region: &Region) -> Window {
+        let remote = self.b.lane.grant(region).expect("granted");
+        self.a.lane.import(&remote).expect("imported")
     }
 
     /// Asserts that a lane is dead at both ends after a refusal. A link must still work.
@@ -141,7 +147,11 @@ impl End {
 
     pub(crate) fn region(&self, length: usize, rights: Rights) -> Region {
         let memory = Memory::allocate(length.max(1), Pages::Plain).expect("memory");
-        self.fabric.register(&memory, rights).expect("registered")
+        self.register(&memory, rights)
+    }
+
+    pub(crate) fn register(&self, memory: &Memory, rights: Rights) -> Region {
+        self.fabric.register(memory, rights).expect("registered")
     }
 
     /// Registered memory with these bytes in it.
