@@ -13,6 +13,7 @@ mod check;
 mod checkpointer;
 mod directory;
 mod error;
+mod files_in_use;
 mod log;
 mod reader;
 mod row;

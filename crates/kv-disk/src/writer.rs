@@ -10,6 +10,7 @@ use rustix::fs::statvfs;
 use crate::change::{Body, Change};
 use crate::checkpointer::Checkpointer;
 use crate::error::{Error, ErrorKind};
+use crate::files_in_use::FilesInUse;
 use crate::row::{Metadata, RowInfo, chunk_sum, sum};
 use crate::schema;
 
@@ -21,6 +22,9 @@ pub trait DiskWriter: Send {
     /// Saves changes in one transaction: when it returns, all are durable, or none was applied (after an error other than
     /// [`ErrorKind::Full`] they may still appear after a crash).
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
+
+    /// An error if the files in use were removed, moved or replaced: then nothing that is saved will be found again.
+    fn check_files(&mut self) -> Result<(), Error>;
 
     /// Gives up chunks whose value will not be put.
     fn discard_chunks(&mut self, owner: u64);
@@ -34,6 +38,7 @@ pub trait DiskWriter: Send {
 pub struct Writer {
     connection: Connection,
     path: PathBuf,
+    files: FilesInUse,
     /// Owners of chunks whose value is not yet put; they are in `unreferenced_chunks` until then.
     staged: HashSet<u64>,
     /// The number of values in chunks. While it is 0, a value that is replaced is not checked for chunks.
@@ -60,6 +65,7 @@ impl Writer {
         let mut writer = Writer {
             connection,
             path: path.to_owned(),
+            files: FilesInUse::open(path)?,
             staged: HashSet::new(),
             long_values,
             log_bytes: 0,
@@ -285,7 +291,12 @@ impl DiskWriter for Writer {
         } else if (CHECKPOINT_LOG_BYTES..PAUSE_LOG_BYTES).contains(&self.log_bytes) {
             self.checkpointer.request();
         }
-        Ok(())
+        // Before the changes are acknowledged.
+        self.check_files()
+    }
+
+    fn check_files(&mut self) -> Result<(), Error> {
+        self.files.check()
     }
 
     fn discard_chunks(&mut self, owner: u64) {

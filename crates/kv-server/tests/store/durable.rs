@@ -217,6 +217,10 @@ impl DiskWriter for FaultyDisk {
         Ok(())
     }
 
+    fn check_files(&mut self) -> Result<(), Error> {
+        self.disk.check_files()
+    }
+
     fn discard_chunks(&mut self, owner: u64) {
         self.disk.discard_chunks(owner);
     }

@@ -55,21 +55,17 @@ impl Small {
         format!("--mount=/proc/{}/ns/mnt", self.holder.id())
     }
 
-    fn serve(&self) -> Server {
+    pub(super) fn serve(&self) -> Server {
+        Server::of(self.command())
+    }
+
+    /// The command of a server with a directory there.
+    pub(super) fn command(&self) -> Command {
         let data = self.directory.path().join("data");
         let data = data.to_str().expect("a plain path");
         let any = "127.0.0.1:0";
-        Server::of(self.wirelane(&[
-            "serve",
-            "--http",
-            any,
-            "--listen",
-            any,
-            "--memory",
-            "4MiB",
-            "--data-dir",
-            data,
-        ]))
+        let more = ["--memory", "4MiB", "--data-dir", data];
+        self.wirelane(&[&["serve", "--http", any, "--listen", any], &more[..]].concat())
     }
 
     /// The path of a file there, from outside the namespace.

@@ -207,6 +207,8 @@ fn a_client_with_two_servers_continues_with_the_next() {
                 "8",
                 "--clients",
                 "3",
+                "--rate",
+                "2000",
             ])
             .args(["--keys", "50", "--value-size", "20000", "--json"])
             .stdout(Stdio::piped())

@@ -4,6 +4,7 @@
 mod authority;
 mod bench;
 mod config;
+mod data_directory;
 mod devices;
 mod disk;
 mod doctor;

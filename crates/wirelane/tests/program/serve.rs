@@ -161,7 +161,7 @@ fn an_unread_log_does_not_block() {
     let mut server = Server::start(&["--memory", "64MiB", "--log-level", "trace"]);
     grpc::runtime().block_on(async {
         let mut client = grpc::client(&server).await;
-        for _ in 0..2000 {
+        for _ in 0..500 {
             let put = client.put(grpc::put("k", "v"));
             let put = tokio::time::timeout(Duration::from_secs(60), put).await;
             put.expect("it does not hang").expect("it is put");

@@ -307,15 +307,13 @@ fn many_wrong_passwords_do_not_delay_the_right_one() {
         exporter.url.trim_start_matches("http://").trim_end_matches("/metrics").to_owned();
     let flood = |thread: usize| {
         let address = address.clone();
-        thread::spawn(move || {
-            (0..3).map(|n| ask(&address, &format!("prometheus:{thread}.{n}"))).collect::<Vec<_>>()
-        })
+        thread::spawn(move || ask(&address, &format!("prometheus:{thread}")))
     };
     let flood: Vec<_> = (0..40).map(flood).collect();
     for _ in 0..10 {
         assert_eq!(site.code(&exporter, &right), "200");
     }
-    let answers = flood.into_iter().flat_map(|thread| thread.join().expect("it ends"));
+    let answers = flood.into_iter().map(|thread| thread.join().expect("it ends"));
     for answer in answers {
         assert!(matches!(answer.as_str(), "401" | "503"), "{answer}");
     }

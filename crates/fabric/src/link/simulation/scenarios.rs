@@ -38,7 +38,7 @@ fn without_faults_everything_takes_effect_once() {
 
 #[test]
 fn with_failing_rails_everything_takes_effect_once() {
-    for seed in seeds(1000) {
+    for seed in seeds(500) {
         let _print_seed = PrintSeed(seed);
         let mut run = Run::new(seed);
         for _ in 0..600 {
@@ -76,7 +76,7 @@ fn the_pause_of_a_flapping_rail_grows() {
 
 #[test]
 fn with_full_queues_everything_takes_effect_once() {
-    for seed in seeds(400) {
+    for seed in seeds(200) {
         let _print_seed = PrintSeed(seed);
         let mut run = Run::with(seed, &tiny(seed));
         for _ in 0..400 {
@@ -89,7 +89,7 @@ fn with_full_queues_everything_takes_effect_once() {
 
 #[test]
 fn a_lost_peer_leaves_only_unknown_outcomes() {
-    for seed in seeds(1000) {
+    for seed in seeds(500) {
         let _print_seed = PrintSeed(seed);
         let mut run = Run::with(seed, &tiny(seed / 2));
         for _ in 0..run.random.below(300) {

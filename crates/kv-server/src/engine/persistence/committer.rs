@@ -24,15 +24,17 @@ pub(super) fn run(
     disk: Box<dyn DiskWriter>,
 ) {
     let mut committer = Committer::new(disk);
-    let (mut pause, mut stops, mut maintained) = (Some(Duration::ZERO), false, Instant::now());
+    let (mut stops, mut maintained) = (false, Instant::now());
+    let mut due = Some(maintained);
     while !stops || !committer.is_done() {
-        // Polls while a long value is being written; else sleeps until the next command.
-        let first = match (committer.is_done(), pause) {
-            (false, _) => commands.try_recv().map_err(|error| error == TryRecvError::Disconnected),
-            (true, Some(pause)) => commands
-                .recv_timeout(pause)
+        // Polls while a long value is being written; else sleeps until the next command, or until something is due.
+        let first = match committer.is_done() {
+            false => commands.try_recv().map_err(|error| error == TryRecvError::Disconnected),
+            true => commands
+                .recv_timeout(due.map_or(CHECK_INTERVAL, |due| {
+                    due.saturating_duration_since(Instant::now()).min(CHECK_INTERVAL)
+                }))
                 .map_err(|error| error == RecvTimeoutError::Disconnected),
-            (true, None) => commands.recv().map_err(|_| true),
         };
         stops |= matches!(first, Err(true));
         let Some(engine) = engine.upgrade() else { return committer.abort() };
@@ -47,21 +49,21 @@ pub(super) fn run(
                 }
             }
         }
-        match writes.is_empty() && committer.is_done() {
-            true => {
-                pause = committer.maintain(&engine);
-                maintained = Instant::now();
-            }
+        let is_due = match writes.is_empty() && committer.is_done() {
+            true => due.is_some_and(|due| due <= Instant::now()),
             false => {
+                let was_due = due.is_some_and(|due| due <= Instant::now());
                 state.counts.add_waiting(-(writes.len() as i64));
                 let full = committer.round(&engine, state, writes);
+                due = Some(Instant::now() + MAINTENANCE_DELAY);
                 // A busy disk needs maintenance too, above all when it is full.
-                let is_due = full
-                    || pause == Some(Duration::ZERO)
-                    || maintained.elapsed() >= MAINTENANCE_INTERVAL;
-                pause = if is_due { committer.maintain(&engine) } else { Some(MAINTENANCE_DELAY) };
-                maintained = if is_due { Instant::now() } else { maintained };
+                full || was_due || maintained.elapsed() >= MAINTENANCE_INTERVAL
             }
+        };
+        committer.check_files(state);
+        if is_due {
+            maintained = Instant::now();
+            due = committer.maintain(&engine).map(|pause| maintained + pause);
         }
     }
 }
@@ -362,6 +364,17 @@ impl Committer {
         chunks
     }
 
+    /// Notices a directory that was removed although nothing is written.
+    fn check_files(&mut self, state: &PersistenceState) {
+        let checked = self.disk.check_files();
+        if state.counts.set_removed(checked.is_err()) {
+            match checked {
+                Ok(()) => tracing::info!("the files of the disk are there again"),
+                Err(error) => tracing::error!(%error, "the disk is lost, refusing writes"),
+            }
+        }
+    }
+
     /// Removes expired values and unused chunks from the disk; returns when to do so again.
     fn maintain(&mut self, engine: &Engine) -> Option<Duration> {
         match self.disk.clean_up(engine.unix_now()) {
@@ -480,6 +493,8 @@ const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);
 /// How long maintenance may be put off while there are writes.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
+/// How often the files of an idle disk are checked.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long to wait after a failed save.
 const FAILURE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
 /// The latest expiry that a row can store.

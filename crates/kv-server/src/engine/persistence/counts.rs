@@ -22,6 +22,7 @@ pub struct PersistenceCounts {
     pub damaged: AtomicU64,
     waiting: AtomicI64,
     failing: AtomicBool,
+    removed: AtomicBool,
 }
 
 impl PersistenceCounts {
@@ -30,9 +31,19 @@ impl PersistenceCounts {
         self.waiting.load(Relaxed).max(0) as u64
     }
 
-    /// Whether the last save failed.
+    /// Whether the last save failed, or the next one will.
     pub fn is_failing(&self) -> bool {
-        self.failing.load(Relaxed)
+        self.failing.load(Relaxed) || self.is_removed()
+    }
+
+    /// Whether the files in use were removed, moved or replaced.
+    pub fn is_removed(&self) -> bool {
+        self.removed.load(Relaxed)
+    }
+
+    /// Sets it; returns whether it was otherwise.
+    pub(super) fn set_removed(&self, removed: bool) -> bool {
+        self.removed.swap(removed, Relaxed) != removed
     }
 
     pub(super) fn add_waiting(&self, change: i64) {

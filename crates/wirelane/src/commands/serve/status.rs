@@ -99,6 +99,9 @@ impl Status {
         if self.is_draining() {
             return Some("shutting down; requests in flight are being finished");
         }
+        if self.engine().durability().is_some_and(|disk| disk.counts.is_removed()) {
+            return Some("the files in --data-dir were removed, moved or replaced; see the log");
+        }
         match (self.listener.get(), self.handle.get()) {
             (None, _) => Some("an RDMA device does not answer; see the kernel log"),
             (Some(_), None) => Some("the workers are starting"),
