@@ -12,6 +12,7 @@ mod change;
 mod check;
 mod checkpointer;
 mod directory;
+mod disk_reserve;
 mod error;
 mod files_in_use;
 mod log;

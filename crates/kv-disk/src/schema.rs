@@ -13,6 +13,9 @@ const APPLICATION: i64 = 0x574c_4b56;
 /// The format that this program reads and writes. Others are refused.
 const FORMAT: i64 = 2;
 
+/// A value of 4 KiB takes one page and little more.
+pub(crate) const PAGE_BYTES: u64 = 4096;
+
 /// `unreferenced_chunks` has the owners of chunks that belong to no row: of values that were replaced or deleted, and of
 /// values that are not yet committed. Chunks are removed a few at a time, since a long value has many.
 const TABLES: &str = "
@@ -56,16 +59,17 @@ pub(crate) fn open_writer(path: &Path) -> Result<Connection, Error> {
         // Before any change: a database of another program is not modified.
         check_format(&connection, path)?;
     }
-    // 4 KiB pages: a value of 4 KiB takes one page and little more.
-    let settings = "
-        PRAGMA page_size = 4096;
+    let settings = format!(
+        "
+        PRAGMA page_size = {PAGE_BYTES};
         PRAGMA journal_mode = WAL;
         PRAGMA synchronous = FULL;
         PRAGMA wal_autocheckpoint = 0;
         PRAGMA journal_size_limit = 134217728;
         PRAGMA cache_size = -65536;
-        PRAGMA temp_store = MEMORY;";
-    connection.execute_batch(settings).map_err(failed)?;
+        PRAGMA temp_store = MEMORY;"
+    );
+    connection.execute_batch(&settings).map_err(failed)?;
     if is_empty(&connection).map_err(failed)? {
         let create = format!(
             "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT;"

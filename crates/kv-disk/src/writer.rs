@@ -9,6 +9,7 @@ use rustix::fs::statvfs;
 
 use crate::change::{Body, Change};
 use crate::checkpointer::Checkpointer;
+use crate::disk_reserve::DiskReserve;
 use crate::error::{Error, ErrorKind};
 use crate::files_in_use::FilesInUse;
 use crate::row::{Metadata, RowInfo, chunk_sum, sum};
@@ -39,6 +40,7 @@ pub struct Writer {
     connection: Connection,
     path: PathBuf,
     files: FilesInUse,
+    reserve: DiskReserve,
     /// Owners of chunks whose value is not yet put; they are in `unreferenced_chunks` until then.
     staged: HashSet<u64>,
     /// The number of values in chunks. While it is 0, a value that is replaced is not checked for chunks.
@@ -66,6 +68,7 @@ impl Writer {
             connection,
             path: path.to_owned(),
             files: FilesInUse::open(path)?,
+            reserve: DiskReserve::open(path.parent().unwrap_or(Path::new("."))),
             staged: HashSet::new(),
             long_values,
             log_bytes: 0,
@@ -191,6 +194,55 @@ impl Writer {
         Ok(())
     }
 
+    /// Whether values may be written: the rest of the disk is for deletions.
+    fn has_space(&mut self) -> bool {
+        let connection = &self.connection;
+        self.reserve.is_sufficient(|| {
+            let pages =
+                connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0));
+            pages.map_or(0, |pages| pages as u64 * schema::PAGE_BYTES)
+        })
+    }
+
+    /// Removes chunks of values that were deleted until values may be written; returns whether they may.
+    fn make_space(&mut self) -> bool {
+        for _ in 0..MAX_REMOVALS {
+            if self.has_space() {
+                return true;
+            }
+            let mut more = false;
+            let removed = self.transaction("remove deleted values", |this| {
+                more = this.remove_unreferenced()?;
+                Ok(())
+            });
+            if removed.is_err() || !more {
+                break;
+            }
+        }
+        self.has_space()
+    }
+
+    /// Does this work; if the disk is full, once more with the space of the reserve. Work that stores values must leave
+    /// enough for another reserve.
+    fn with_reserve(
+        &mut self,
+        stores: bool,
+        mut work: impl FnMut(&mut Self) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        match work(self) {
+            Err(full) if full.kind() == ErrorKind::Full && self.reserve.release() => {
+                // Now the database can take up the log, whose file was perhaps what filled the disk.
+                let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
+                let busy = self.connection.query_row(truncate, [], |row| row.get::<_, i64>(0));
+                if matches!(busy, Ok(0)) {
+                    (self.log_bytes, self.retry_at) = (0, 0);
+                }
+                if stores && !self.make_space() { Err(full) } else { work(self) }
+            }
+            done => done,
+        }
+    }
+
     fn statement(&self, text: &str) -> rusqlite::Result<CachedStatement<'_>> {
         self.connection.prepare_cached(text)
     }
@@ -272,8 +324,15 @@ impl DiskWriter for Writer {
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
-        self.transaction("write to disk", |this| {
-            changes.iter().try_for_each(|change| this.apply(change))
+        let stores = changes.iter().any(|change| !matches!(change, Change::Delete { .. }));
+        if stores && !self.make_space() {
+            let text = "write to disk: what is free is kept for deletions — free space on the disk, or delete values";
+            return Err(Error::new(ErrorKind::Full, text));
+        }
+        self.with_reserve(stores, |this| {
+            this.transaction("write to disk", |this| {
+                changes.iter().try_for_each(|change| this.apply(change))
+            })
         })?;
         // Replaced values may have left chunks.
         self.needs_cleanup = true;
@@ -308,10 +367,12 @@ impl DiskWriter for Writer {
             return Ok(None);
         }
         let mut more = false;
-        self.transaction("remove expired values", |this| {
-            more |= this.expire(now)?;
-            more |= this.remove_unreferenced()?;
-            Ok(())
+        self.with_reserve(false, |this| {
+            this.transaction("remove expired values", |this| {
+                more |= this.expire(now)?;
+                more |= this.remove_unreferenced()?;
+                Ok(())
+            })
         })?;
         if !more {
             let left: rusqlite::Result<bool> = self.connection.query_row(
@@ -323,6 +384,8 @@ impl DiskWriter for Writer {
             self.needs_cleanup =
                 left.map_err(|error| Error::of("find values that expire", &error))?;
             self.checkpoint()?;
+            // What was removed may be enough for the reserve.
+            self.has_space();
         }
         let pause = if more { Duration::ZERO } else { CLEANUP_PAUSE };
         Ok(self.needs_cleanup.then_some(pause))
@@ -353,5 +416,7 @@ const PAUSE_LOG_BYTES: u64 = 96 << 20;
 const MAX_LOG_BYTES: u64 = 128 << 20;
 /// The same on a disk that is nearly full.
 const MIN_LOG_BYTES: u64 = 1 << 20;
+/// The values whose chunks are removed before a write is refused.
+const MAX_REMOVALS: usize = 64;
 /// How long an expired value may stay on the disk, where no reader sees it.
 const CLEANUP_PAUSE: Duration = Duration::from_secs(10);

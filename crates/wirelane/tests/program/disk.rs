@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use kv_client::{Client, ErrorKind, PutOptions};
+use kv_client::{Client, Condition, ErrorKind, PutOptions};
 use tempfile::TempDir;
 
 use super::*;
@@ -158,6 +158,51 @@ fn a_full_disk_refuses_writes_until_there_is_space_and_loses_nothing() {
     let fsck = small.wirelane(&["kv", "fsck", data.to_str().expect("a plain path")]).output();
     let fsck = fsck.expect("fsck runs");
     assert_eq!(fsck.status.code(), Some(0), "{}{}", stdout(&fsck), stderr(&fsck));
+}
+
+/// Values of a megabyte until the disk is full; returns how many there are.
+fn fill_with_megabytes(client: &mut Client, prefix: &str) -> u32 {
+    let value = vec![7; 1_000_000];
+    for number in 0..60 {
+        let name = format!("{prefix}/{number}");
+        if let Err(error) = client.put(name.as_bytes(), &value, &PutOptions::default()) {
+            assert_eq!(error.kind(), ErrorKind::Full, "{error}");
+            return number;
+        }
+    }
+    panic!("60 values, and the disk is not full");
+}
+
+#[test]
+fn a_full_disk_is_emptied_by_deletions() {
+    let small = Small::mount(24);
+    let server = small.serve();
+    let mut client = self::client(&server);
+    let mut counts = Vec::new();
+    for round in ["first", "second", "third"] {
+        let count = fill_with_megabytes(&mut client, round);
+        counts.push(count);
+        // Others still try to write: their refusals must not keep deletions from being saved.
+        let stops = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    let mut client = self::client(&server);
+                    while !stops.load(std::sync::atomic::Ordering::Relaxed) {
+                        let _ = client.put(b"refused", &[1; 900_000], &PutOptions::default());
+                    }
+                });
+            }
+            for number in 0..count {
+                let deleted =
+                    client.delete(format!("{round}/{number}").as_bytes(), Condition::Always);
+                assert!(deleted.is_ok(), "{number} of {count}: {deleted:?}");
+            }
+            stops.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        client.delete(b"refused", Condition::Always).expect("it is deleted, or was never there");
+    }
+    assert!(counts.iter().all(|count| *count >= 10), "{counts:?}");
 }
 
 #[test]

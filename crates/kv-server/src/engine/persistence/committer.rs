@@ -1,6 +1,6 @@
 //! The committer: saves writes on the disk, then applies them in memory, then answers them.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
@@ -162,6 +162,14 @@ impl Committer {
             Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                 self.save_one_by_one(engine, state, checked, &chunks)
             }
+            // Deletions are what a full disk needs.
+            Err(error)
+                if error.kind() == kv_disk::ErrorKind::Full
+                    && checked.iter().any(CheckedWrite::deletes)
+                    && (checked.len() > 1 || !chunks.is_empty()) =>
+            {
+                self.save_one_by_one(engine, state, checked, &chunks)
+            }
             saved => {
                 let round = Round { checked, chunks: &chunks, took: started.elapsed() };
                 self.conclude(engine, state, round, saved)
@@ -181,8 +189,8 @@ impl Committer {
         if changes.is_empty() { Ok(()) } else { self.disk.save(&changes) }
     }
 
-    /// Saves each write in its own transaction: some keys are in a damaged part of the database, and the others should be
-    /// saved.
+    /// Saves each write in its own transaction: some keys are in a damaged part of the database, or some writes have no
+    /// space, and the others should be saved.
     fn save_one_by_one(
         &mut self,
         engine: &Arc<Engine>,
@@ -190,24 +198,30 @@ impl Committer {
         checked: Vec<CheckedWrite>,
         chunks: &[RoundChunk],
     ) -> bool {
-        let (mut full, mut refused) = (false, HashSet::new());
+        let (mut full, mut refused) = (false, HashMap::new());
         for checked in checked {
             let started = Instant::now();
             // A write that was checked against a refused one is refused too.
-            if refused.contains(&checked.write.key) {
-                self.refuse(checked, Status::Damaged);
+            if let Some(status) = refused.get(&checked.write.key) {
+                self.refuse(checked, *status);
+                continue;
+            }
+            // What stores a value has no space either.
+            if full && !checked.deletes() && checked.changed_key().is_some() {
+                refused.insert(checked.write.key.clone(), Status::DiskFull);
+                self.refuse(checked, Status::DiskFull);
                 continue;
             }
             match self.save(engine, std::slice::from_ref(&checked), &[]) {
                 Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                     tracing::error!(%error, "write refused");
                     state.counts.damaged.fetch_add(1, Relaxed);
-                    refused.insert(checked.write.key.clone());
+                    refused.insert(checked.write.key.clone(), Status::Damaged);
                     self.refuse(checked, Status::Damaged);
                 }
                 saved => {
-                    if saved.is_err() {
-                        refused.insert(checked.write.key.clone());
+                    if let Err(error) = &saved {
+                        refused.insert(checked.write.key.clone(), refusal(error));
                     }
                     let round =
                         Round { checked: vec![checked], chunks: &[], took: started.elapsed() };
@@ -454,6 +468,10 @@ impl CheckedWrite {
             (Decision::Delete { .. }, _) => Some(Change::Delete { key }),
             _ => None,
         }
+    }
+
+    fn deletes(&self) -> bool {
+        matches!(self.decision, Decision::Delete { .. })
     }
 
     /// The key that it changes, if any.
