@@ -41,8 +41,10 @@ impl Server {
             }
         }
         let after = |mark: &str| {
+            // The last one: if devices are slow to answer, the address of links follows when they are open.
             greeting
                 .iter()
+                .rev()
                 .find_map(|line| line.split(mark).nth(1)?.split_whitespace().next())
                 .unwrap_or_else(|| panic!("no address after {mark} in {greeting:?}"))
                 .to_owned()

@@ -32,7 +32,12 @@ impl Task {
         opening: PendingListener,
         mut phase: watch::Receiver<Phase>,
     ) -> Result<(), Failure> {
+        let was_open = opening.listener().is_some();
         let Some(listener) = opening.finish(&mut phase).await? else { return Ok(()) };
+        if !was_open {
+            // The banner could not say the port, if any free one was requested.
+            output::note(&format!("links {}  open now", listener.address()));
+        }
         let Task { workers, drain_timeout, status } = self;
         let reported = status.clone();
         spawn_blocking(move || report_rdma(&reported));
