@@ -1,84 +1,330 @@
 //! Backup, also while a store uses the directory, and restore.
+//!
+//! A backup is one file: a header, a record for each value as in the log, and at its end a record with their number. The bytes of
+//! a long value follow its record in chunks, each after its checksum.
 
 use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use rusqlite::Connection;
-use rusqlite::backup::{Backup, StepResult};
-
-use crate::directory::{Disk, database};
+use crate::CHUNK_BYTES;
+use crate::change::{Body, Change};
+use crate::contents::Layout;
+use crate::directory::Disk;
 use crate::error::{Error, ErrorKind};
-use crate::reader::Reader;
+use crate::index::Row;
+use crate::metadata::Metadata;
+use crate::position::Position;
+use crate::reader::Sink;
+use crate::record::{HEADER_BYTES, Header, Record, RecordKind};
+use crate::segment::parse;
+use crate::snapshot::Snapshot;
+use crate::writer::{DiskWriter, Writer};
 
-/// Copies the database of a directory into a new file. `progress` receives the pages copied and the total.
+/// Copies the values of a directory into a new file. `progress` receives the values copied and the total.
 /// The copy is a consistent snapshot: writes during the backup are not in it.
 pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
-    let from = database(directory);
-    if !from.exists() {
-        let text = format!("back up {}: the directory has no store", directory.display());
-        return Err(Error::new(ErrorKind::Refused, text));
-    }
+    let snapshot = Snapshot::open(directory, "back up")?;
     refuse_existing(file)?;
-    let reader = Reader::open(&from)?;
-    copy(reader.connection(), file, progress)
-}
-
-/// Restores a backup into a directory, which must not have a store.
-pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
-    // SQLite would wait for the writer of a pipe.
-    if !file.is_file() {
-        let text = format!("restore {}: no such file, or not a regular one", file.display());
-        return Err(Error::new(ErrorKind::Refused, text));
-    }
-    let reader = Reader::open(file)?;
-    let disk = Disk::open(directory)?;
-    let to = database(disk.path());
-    refuse_existing(&to)?;
-    // SQLite would replay a log of an earlier database into the new file.
-    for suffix in ["-wal", "-shm", "-journal"] {
-        refuse_existing(&PathBuf::from(format!("{}{suffix}", to.display())))?;
-    }
-    copy(reader.connection(), &to, progress)
-}
-
-/// Copies to a temporary name and renames, so that a file of the final name is always complete.
-fn copy(from: &Connection, file: &Path, mut progress: impl FnMut(u64, u64)) -> Result<(), Error> {
     let call = format!("write {}", file.display());
-    let failed = |error: rusqlite::Error| Error::of(&call, &error);
-    let refused = |error: std::io::Error| Error::new(ErrorKind::Failed, format!("{call}: {error}"));
+    let failed = |error: io::Error| Error::of_system(&call, &error);
     let part = PathBuf::from(format!("{}.part", file.display()));
     let _ = std::fs::remove_file(&part);
-    crate::schema::create_private(&part).map_err(refused)?;
-    let mut copy_pages = || {
-        // One read transaction: concurrent writes are not seen, and do not restart the copy.
-        from.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema;")?;
-        let mut to = Connection::open(&part)?;
-        to.execute_batch("PRAGMA synchronous = OFF")?;
-        let backup = Backup::new(from, &mut to)?;
-        loop {
-            let step = backup.step(STEP_PAGES)?;
-            let done = backup.progress();
-            progress((done.pagecount - done.remaining) as u64, done.pagecount as u64);
-            match step {
-                StepResult::Done => return Ok(()),
-                StepResult::More => {}
-                // The database is locked by a writer.
-                _ => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
-    };
-    let copied = copy_pages().map_err(failed).and_then(|()| {
-        File::open(&part).and_then(|part| part.sync_all()).map_err(refused)?;
-        std::fs::rename(&part, file).map_err(refused)?;
+    let mut options = std::fs::OpenOptions::new();
+    let created = options.write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
+    let mut backup = BackupWriter::new(created, call.clone());
+    // Renamed when it is complete, so that a file of the final name always is.
+    let copied = backup.write_all(&snapshot, progress).and_then(|()| {
+        std::fs::rename(&part, file).map_err(failed)?;
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
-        let parent = File::open(parent.unwrap_or(Path::new(".")));
-        parent.and_then(|parent| parent.sync_all()).map_err(refused)
+        File::open(parent.unwrap_or(Path::new(".")))
+            .and_then(|parent| parent.sync_all())
+            .map_err(failed)
     });
     if copied.is_err() {
         let _ = std::fs::remove_file(&part);
     }
     copied
+}
+
+/// Restores a backup into a directory, which must not have a store. `progress` receives the bytes read and the total.
+pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
+    // Opening a pipe would wait for its writer.
+    if !file.is_file() {
+        let text = format!("restore {}: no such file, or not a regular one", file.display());
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
+    let mut backup = BackupReader::open(file)?;
+    let disk = Disk::open(directory)?;
+    let layout = Layout::new(disk.path());
+    let long_values = layout.long_values();
+    let wal = PathBuf::from(format!("{}-wal", layout.index().display()));
+    for left in [&layout.index(), &wal, &layout.log(), &long_values.folder().to_owned()] {
+        refuse_existing(left)?;
+    }
+    let call = format!("restore {}", file.display());
+    let failed = |error: io::Error| Error::of_system(&call, &error);
+    // Made beside its place, so that a directory with a store always has all of it.
+    let new = Layout::new(&layout.directory.join("restore"));
+    let _ = std::fs::remove_dir_all(&new.directory);
+    let restored =
+        Writer::open(new.clone()).and_then(|mut writer| backup.read_all(&mut writer, progress));
+    let moved = restored.and_then(|()| {
+        let rename = |from: &Path, to: &Path| std::fs::rename(from, to);
+        rename(&new.index(), &layout.index()).map_err(failed)?;
+        rename(new.long_values().folder(), long_values.folder()).map_err(failed)?;
+        rename(&new.log(), &layout.log()).map_err(failed)?;
+        File::open(&layout.directory).and_then(|directory| directory.sync_all()).map_err(failed)
+    });
+    let _ = std::fs::remove_dir_all(&new.directory);
+    moved
+}
+
+struct BackupWriter {
+    out: BufWriter<File>,
+    /// The bytes written.
+    at: u64,
+    /// The bytes of a record.
+    bytes: Vec<u8>,
+    call: String,
+}
+
+impl BackupWriter {
+    fn new(file: File, call: String) -> Self {
+        BackupWriter {
+            out: BufWriter::with_capacity(1 << 20, file),
+            at: 0,
+            bytes: Vec::new(),
+            call,
+        }
+    }
+
+    fn write_all(
+        &mut self,
+        snapshot: &Snapshot,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        self.write(&MAGIC)?;
+        let (total, mut buffer, mut values) = (snapshot.values(), Vec::new(), 0);
+        snapshot.rows(|key, row| {
+            self.write_value(snapshot, key, &row?, &mut buffer)?;
+            values += 1;
+            progress(values, total.max(values));
+            Ok(())
+        })?;
+        progress(values, values);
+        let (kind, version) = (RecordKind::Run, snapshot.run);
+        let end = Record { kind, key: &[], version, expires: None, length: values, body: &[] };
+        self.write_record(&end, true)?;
+        let failed = |error: io::Error| Error::of_system(&self.call, &error);
+        self.out.flush().and_then(|()| self.out.get_ref().sync_all()).map_err(failed)
+    }
+
+    fn write_value(
+        &mut self,
+        snapshot: &Snapshot,
+        key: &[u8],
+        row: &Row,
+        buffer: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let Metadata { version, expires, length } = row.metadata;
+        let kind = if row.long.is_some() { RecordKind::LongValue } else { RecordKind::Value };
+        let mut sink = BackupSink {
+            backup: self,
+            result: Ok(()),
+            bytes: Vec::new(),
+            is_long: row.long.is_some(),
+        };
+        let head = Record { kind, key, version, expires, length, body: &[] };
+        if sink.is_long {
+            sink.backup.write_record(&head, false)?;
+        }
+        snapshot.read(key, row, buffer, &mut sink)?;
+        let BackupSink { result, bytes, is_long, .. } = sink;
+        result?;
+        if is_long { Ok(()) } else { self.write_record(&Record { body: &bytes, ..head }, false) }
+    }
+
+    fn write_record(&mut self, record: &Record<'_>, is_last: bool) -> Result<(), Error> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.clear();
+        record.encode(&mut bytes, position(self.at), 1, is_last);
+        let written = self.write(&bytes);
+        self.bytes = bytes;
+        written
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        self.at += bytes.len() as u64;
+        self.out.write_all(bytes).map_err(|error| Error::of_system(&self.call, &error))
+    }
+}
+
+/// Receives a value that is copied.
+struct BackupSink<'b> {
+    backup: &'b mut BackupWriter,
+    result: Result<(), Error>,
+    /// A short value.
+    bytes: Vec<u8>,
+    is_long: bool,
+}
+
+impl Sink for BackupSink<'_> {
+    fn begin(&mut self, _: &Metadata) -> bool {
+        true
+    }
+
+    fn bytes(&mut self, _: u64, bytes: &[u8]) {
+        if !self.is_long {
+            self.bytes.extend_from_slice(bytes);
+        } else if self.result.is_ok() {
+            let sum = crc32c::crc32c(bytes).to_le_bytes();
+            let written = self.backup.write(&sum).and_then(|()| self.backup.write(bytes));
+            self.result = written;
+        }
+    }
+}
+
+struct BackupReader {
+    file: BufReader<File>,
+    at: u64,
+    length: u64,
+    path: PathBuf,
+}
+
+/// A record of a backup, without what follows it.
+struct BackupRecord {
+    header: Header,
+    key: Vec<u8>,
+    body: Vec<u8>,
+}
+
+impl BackupReader {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let call = format!("restore {}", path.display());
+        let failed = |error: io::Error| Error::of_system(&call, &error);
+        let file = File::open(path).map_err(failed)?;
+        let length = file.metadata().map_err(failed)?.len();
+        let file = BufReader::with_capacity(1 << 20, file);
+        let mut reader = BackupReader { file, at: 0, length, path: path.to_owned() };
+        let mut magic = [0; MAGIC.len()];
+        match reader.read(&mut magic) {
+            Ok(()) if magic == MAGIC => Ok(reader),
+            _ => {
+                let text = format!(
+                    "{call}: not a backup of this version — restore it with the version that wrote it"
+                );
+                Err(Error::new(ErrorKind::Refused, text))
+            }
+        }
+    }
+
+    fn read_all(
+        &mut self,
+        writer: &mut Writer,
+        mut progress: impl FnMut(u64, u64),
+    ) -> Result<(), Error> {
+        let (mut batch, mut bytes, mut values) = (Vec::new(), 0, 0);
+        loop {
+            let record = self.read_record()?;
+            let header = &record.header;
+            match header.kind {
+                RecordKind::Value => {
+                    bytes += record.key.len() + record.body.len();
+                    values += 1;
+                    batch.push(record);
+                }
+                RecordKind::LongValue => {
+                    values += 1;
+                    self.read_long(&record, values, writer)?;
+                }
+                RecordKind::Run if header.length == values => {
+                    save(writer, &batch)?;
+                    writer.begin_run(header.version)?;
+                    progress(self.at, self.length);
+                    return Ok(());
+                }
+                _ => return Err(self.damaged()),
+            }
+            if bytes >= BATCH_BYTES || batch.len() >= BATCH_ROWS {
+                save(writer, &batch)?;
+                batch.clear();
+                bytes = 0;
+                progress(self.at, self.length);
+            }
+        }
+    }
+
+    fn read_record(&mut self) -> Result<BackupRecord, Error> {
+        let at = position(self.at);
+        let mut bytes = vec![0; HEADER_BYTES];
+        self.read(&mut bytes)?;
+        let header = bytes.first_chunk().and_then(Header::parse).ok_or_else(|| self.damaged())?;
+        bytes.resize(header.record_bytes(), 0);
+        self.read(&mut bytes[HEADER_BYTES..])?;
+        let record = parse(&bytes, at).filter(|record| record.header.has_body(record.body));
+        let record = record.ok_or_else(|| self.damaged())?;
+        Ok(BackupRecord { header, key: record.key.to_vec(), body: record.body.to_vec() })
+    }
+
+    /// Reads the chunks of a long value, and saves it.
+    fn read_long(
+        &mut self,
+        record: &BackupRecord,
+        owner: u64,
+        writer: &mut Writer,
+    ) -> Result<(), Error> {
+        let Header { version, expires, length, .. } = record.header;
+        let mut chunk = vec![0; CHUNK_BYTES];
+        let (mut left, mut number) = (length, 0);
+        while left > 0 {
+            let mut sum = [0; 4];
+            self.read(&mut sum)?;
+            let bytes = &mut chunk[..left.min(CHUNK_BYTES as u64) as usize];
+            self.read(bytes)?;
+            if crc32c::crc32c(bytes).to_le_bytes() != sum {
+                return Err(self.damaged());
+            }
+            writer.save(&[Change::Chunk { owner, number, bytes }])?;
+            left -= bytes.len() as u64;
+            number += 1;
+        }
+        let (key, body) = (&record.key[..], Body::Chunks(owner));
+        writer.save(&[Change::Put { key, version, expires, length, body }])
+    }
+
+    fn read(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
+        self.at += bytes.len() as u64;
+        match self.file.read_exact(bytes) {
+            Ok(()) => Ok(()),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Err(self.damaged()),
+            Err(error) => {
+                Err(Error::of_system(&format!("restore {}", self.path.display()), &error))
+            }
+        }
+    }
+
+    fn damaged(&self) -> Error {
+        let (path, at) = (self.path.display(), self.at);
+        let text = format!(
+            "restore {path}: damaged before byte {at} — use another backup; nothing was restored"
+        );
+        Error::new(ErrorKind::Damaged, text)
+    }
+}
+
+fn save(writer: &mut Writer, batch: &[BackupRecord]) -> Result<(), Error> {
+    let changes = batch.iter().map(|BackupRecord { header, key, body }| {
+        let Header { version, expires, length, .. } = *header;
+        Change::Put { key, version, expires, length, body: Body::Inline(body) }
+    });
+    writer.save(&changes.collect::<Vec<_>>())
+}
+
+/// A byte of the file, for the checksum of the record there.
+fn position(at: u64) -> Position {
+    Position { segment: (at >> 32) as u32, offset: at as u32 }
 }
 
 fn refuse_existing(file: &Path) -> Result<(), Error> {
@@ -90,5 +336,6 @@ fn refuse_existing(file: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Pages copied per step: 16 MiB.
-const STEP_PAGES: i32 = 4096;
+const MAGIC: [u8; 8] = *b"WLKVBAK\x03";
+const BATCH_BYTES: usize = 4 << 20;
+const BATCH_ROWS: usize = 10_000;

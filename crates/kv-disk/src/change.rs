@@ -20,6 +20,8 @@ pub enum Change<'c> {
     Delete {
         /// The key.
         key: &'c [u8],
+        /// The version of this change.
+        version: u64,
     },
     /// A chunk of a value that will be put later. Until then it is not visible.
     Chunk {

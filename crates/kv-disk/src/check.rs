@@ -1,11 +1,11 @@
-//! Checks the database and the checksum of every value.
+//! Checks the index, the log and the checksum of every value.
 
 use std::path::Path;
 
-use crate::directory::database;
-use crate::error::{Error, ErrorKind};
-use crate::reader::{Reader, Sink, read_chunks};
-use crate::row::{COLUMNS, Metadata, StoredRow};
+use crate::error::Error;
+use crate::metadata::Metadata;
+use crate::reader::Sink;
+use crate::snapshot::Snapshot;
 
 /// The result of a check.
 #[derive(Debug, Default)]
@@ -16,7 +16,7 @@ pub struct CheckReport {
     pub bytes: u64,
     /// Keys whose values are damaged.
     pub damaged: Vec<Box<[u8]>>,
-    /// Errors in the database itself, as SQLite reports them.
+    /// Errors in the index and the log.
     pub problems: Vec<String>,
 }
 
@@ -27,81 +27,37 @@ impl CheckReport {
     }
 }
 
-/// Checks the database of a directory, also while a store uses it. `progress` receives the number of values checked
-/// and the total.
+/// Checks a directory, also while a store uses it. `progress` receives the number of values checked and the total.
 pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<CheckReport, Error> {
-    let path = database(directory);
-    if !path.exists() {
-        let text = format!("check {}: the directory has no store", directory.display());
-        return Err(Error::new(ErrorKind::Refused, text));
-    }
-    let mut report = CheckReport::default();
-    let reader = Reader::open(&path)?;
-    let failed = |error: rusqlite::Error| Error::of(&format!("check {}", path.display()), &error);
-    let view = reader.connection();
-    view.execute_batch("BEGIN").map_err(failed)?;
-    {
-        let mut statement = view.prepare("PRAGMA integrity_check(100)").map_err(failed)?;
-        let mut rows = statement.query([]).map_err(failed)?;
-        loop {
-            let problem = match rows.next() {
-                Ok(None) => break,
-                Ok(Some(row)) => row.get(0).unwrap_or_default(),
-                Err(error) => {
-                    report.problems.push(format!("integrity check incomplete: {error}"));
-                    break;
-                }
-            };
-            if problem != "ok" {
-                report.problems.push(problem);
+    let snapshot = Snapshot::open(directory, "check")?;
+    let mut report = CheckReport { problems: snapshot.problems()?, ..CheckReport::default() };
+    report.problems.extend(snapshot.damage.iter().map(|damage| damage.to_string()));
+    let (total, mut buffer) = (snapshot.values(), Vec::new());
+    let read = snapshot.rows(|key, row| {
+        match row.and_then(|row| snapshot.read(key, &row, &mut buffer, &mut Discard).map(|()| row))
+        {
+            Ok(row) => {
+                report.sound += 1;
+                report.bytes += row.metadata.length;
             }
+            Err(_) => report.damaged.push(key.into()),
         }
-    }
-    let total = view.query_row("SELECT count(*) FROM kv", [], |row| row.get::<_, i64>(0));
-    let total = total.map_or(0, |total| total as u64);
-    let mut statement = view.prepare(&format!("SELECT key, {COLUMNS} FROM kv")).map_err(failed)?;
-    let mut rows = statement.query([]).map_err(failed)?;
-    loop {
-        match rows.next() {
-            Ok(None) => break,
-            Err(error) => {
-                // The rows after it cannot be reached by this scan.
-                report.problems.push(format!("cannot read all values: {error}"));
-                break;
-            }
-            Ok(Some(row)) => {
-                let key = row.get_ref(0).and_then(|key| Ok(key.as_blob()?)).unwrap_or_default();
-                match check_value(view, row, key) {
-                    Ok(length) => {
-                        report.sound += 1;
-                        report.bytes += length;
-                    }
-                    Err(_) => report.damaged.push(key.into()),
-                }
-                progress(report.sound + report.damaged.len() as u64, total);
-            }
-        }
+        let done = report.sound + report.damaged.len() as u64;
+        progress(done, total.max(done));
+        Ok(())
+    });
+    if let Err(error) = read {
+        // The rows after it cannot be reached.
+        report.problems.push(format!("cannot read all values: {error}"));
     }
     Ok(report)
 }
 
-/// Checks one value; returns its length.
-fn check_value(
-    view: &rusqlite::Connection,
-    row: &rusqlite::Row<'_>,
-    key: &[u8],
-) -> Result<u64, Error> {
-    struct Discard;
-    impl Sink for Discard {
-        fn begin(&mut self, _: &Metadata) -> bool {
-            true
-        }
-        fn bytes(&mut self, _: u64, _: &[u8]) {}
+struct Discard;
+
+impl Sink for Discard {
+    fn begin(&mut self, _: &Metadata) -> bool {
+        true
     }
-    let stored = StoredRow::read(row, 1, key)?;
-    stored.check(key)?;
-    if let Some(owner) = stored.chunks {
-        read_chunks(view, key, &stored.metadata, owner, &mut Discard)?;
-    }
-    Ok(stored.metadata.length)
+    fn bytes(&mut self, _: u64, _: &[u8]) {}
 }

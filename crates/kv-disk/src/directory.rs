@@ -1,21 +1,26 @@
-//! The data directory: locks it, and opens its database.
+//! The data directory: locks it, and opens it.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
+use crate::contents::{Contents, Layout};
 use crate::error::{Error, ErrorKind};
-use crate::log;
 use crate::reader::Reader;
+use crate::upgrade::{self, Upgraded};
 use crate::writer::Writer;
 
 /// A directory that this process alone may write to.
 #[derive(Debug)]
 pub struct Disk {
     path: PathBuf,
+    /// Those that the last writer opened.
+    contents: Mutex<Option<Arc<Contents>>>,
     /// Locked until they are dropped; the kernel releases the locks if the process dies.
     _locks: [File; 2],
 }
@@ -60,18 +65,48 @@ impl Disk {
             let level = if level.as_os_str().is_empty() { Path::new(".") } else { level };
             let _ = File::open(level).and_then(|directory| directory.sync_all());
         }
-        Ok(Disk { path: path.to_owned(), _locks: [directory, lock_file] })
+        Ok(Disk {
+            path: path.to_owned(),
+            contents: Mutex::new(None),
+            _locks: [directory, lock_file],
+        })
     }
 
-    /// Opens the database for writing. Only one writer may be open at a time.
+    /// The format of the directory, if it is an earlier one: [`upgrade`](Disk::upgrade) it before you open it.
+    pub fn earlier_format(&self) -> Result<Option<u32>, Error> {
+        upgrade::earlier_format(&Layout::new(&self.path))
+    }
+
+    /// Upgrades a directory of an earlier format; `progress` receives the number of values copied and the total. If it is
+    /// interrupted, the directory has its earlier format, and the next upgrade begins again.
+    pub fn upgrade(&self, progress: impl FnMut(u64, u64)) -> Result<Option<Upgraded>, Error> {
+        let layout = Layout::new(&self.path);
+        match upgrade::earlier_format(&layout)? {
+            Some(format) => upgrade::upgrade(&layout, format, progress).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens it for writing. Only one writer may be open at a time; readers are opened by it.
     pub fn writer(&self) -> Result<Writer, Error> {
-        log::check(&database(&self.path))?;
-        Writer::open(&database(&self.path))
+        let layout = Layout::new(&self.path);
+        upgrade::remove_left(&layout);
+        let writer = Writer::open(layout)?;
+        *self.contents.lock().unwrap_or_else(PoisonError::into_inner) =
+            Some(writer.contents.clone());
+        Ok(writer)
     }
 
-    /// Opens the database for reading, any number of times.
-    pub fn reader(&self) -> Result<Reader, Error> {
-        Reader::open(&database(&self.path))
+    /// The size of the log, with what is no longer needed of it.
+    pub fn log_bytes(&self) -> u64 {
+        let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner);
+        contents.as_ref().map_or(0, |contents| contents.log_bytes())
+    }
+
+    /// Opens a reader, if a writer was opened.
+    pub fn reader(&self) -> Result<Option<Reader>, Error> {
+        let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        contents.map(Reader::open).transpose()
     }
 
     /// The path of the directory.
@@ -79,10 +114,15 @@ impl Disk {
         &self.path
     }
 
-    /// The size of the database and its log, in bytes.
+    /// The size of the log, the index and the long values, in bytes.
     pub fn bytes(&self) -> u64 {
-        let length = |name: &str| self.path.join(name).metadata().map_or(0, |file| file.len());
-        length(DATABASE) + length(&format!("{DATABASE}-wal"))
+        let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let known = contents.map_or(0, |contents| {
+            contents.log_bytes() + contents.long_bytes.load(Ordering::Relaxed)
+        });
+        let index = Layout::new(&self.path).index();
+        let length = |path: &Path| path.metadata().map_or(0, |file| file.len());
+        known + length(&index) + length(Path::new(&format!("{}-wal", index.display())))
     }
 }
 
@@ -96,7 +136,7 @@ fn in_use(call: &str, lock_file: &File) -> Error {
     Error::new(ErrorKind::InUse, text)
 }
 
-/// Refuses a directory of another host: locks may not reach its other users, and SQLite's log needs memory that all
+/// Refuses a directory of another host: locks may not reach its other users, and SQLite needs memory that all
 /// processes share.
 fn refuse_network(directory: &File, call: &str) -> Result<(), Error> {
     const NFS: u64 = 0x6969;
@@ -113,10 +153,4 @@ fn refuse_network(directory: &File, call: &str) -> Result<(), Error> {
     Err(Error::new(ErrorKind::Refused, text))
 }
 
-/// The path of a directory's database.
-pub(crate) fn database(directory: &Path) -> PathBuf {
-    directory.join(DATABASE)
-}
-
 const LOCK: &str = "lock";
-const DATABASE: &str = "wirelane.db";

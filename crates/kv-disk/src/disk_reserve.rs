@@ -1,5 +1,5 @@
-//! Space that is kept for a disk that gets full. Without any, nothing could be deleted: a deletion is written to the log
-//! first, and a log that the database has no space to take up cannot start again.
+//! Space that is kept for a disk that gets full. Without any, nothing could be deleted: a deletion is written to the log,
+//! and space is freed by copying what is still needed.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +12,7 @@ use rustix::io::Errno;
 #[derive(Debug)]
 pub(crate) struct DiskReserve {
     path: PathBuf,
-    /// Its length if the database has no free pages; 0 if the file system cannot allocate space.
+    /// Its length; 0 if the file system cannot allocate space.
     bytes: u64,
     /// Its length now.
     held: u64,
@@ -29,14 +29,9 @@ impl DiskReserve {
         reserve
     }
 
-    /// Whether values may be written. If not, takes the reserve again, if there is space now. Free pages in the database
-    /// are as good: a value that fills them needs no more of the disk.
-    pub(crate) fn is_sufficient(&mut self, free_in_database: impl FnOnce() -> u64) -> bool {
-        if self.held >= self.bytes {
-            return true;
-        }
-        let needed = self.bytes.saturating_sub(free_in_database()).max(MIN_BYTES);
-        self.held >= needed || self.take(needed)
+    /// Whether values may be written. If not, takes the reserve again, if there is space now.
+    pub(crate) fn is_sufficient(&mut self) -> bool {
+        self.held >= self.bytes || self.take(self.bytes)
     }
 
     /// Gives the space to the log and the database; returns whether there was any.
@@ -67,7 +62,7 @@ impl DiskReserve {
     }
 }
 
-/// A log has at most as much when it is to be taken up: its limit on a nearly full disk, and the longest transaction.
+/// Enough to copy what is needed of a segment, and for the index.
 const MAX_BYTES: u64 = 16 << 20;
 const MIN_BYTES: u64 = 1 << 20;
 /// Of a very small disk, at most a quarter.

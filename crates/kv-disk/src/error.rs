@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// The operation, why it failed, and what to try.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Error {
     kind: ErrorKind,
     text: String,
@@ -38,9 +38,26 @@ impl Error {
             Some(DiskFull) => (ErrorKind::Full, "free space on the disk"),
             Some(DatabaseCorrupt | NotADatabase) => (
                 ErrorKind::Damaged,
-                "check it with `wirelane kv fsck`, and restore a backup if needed",
+                "the index is damaged: stop the store, remove wirelane.db, wirelane.db-wal and wirelane.db-shm, and \
+                 start it: the index is made again from the log",
             ),
             Some(CannotOpen | PermissionDenied | ReadOnly) => {
+                (ErrorKind::Refused, "check the files' owner and permissions")
+            }
+            _ => (ErrorKind::Failed, "see `dmesg` for disk errors"),
+        };
+        Error::new(kind, format!("{call}: {error} — {fix}"))
+    }
+
+    /// An error of the operating system.
+    pub(crate) fn of_system(call: &str, error: &std::io::Error) -> Self {
+        use std::io::ErrorKind::{
+            AlreadyExists, NotFound, PermissionDenied, QuotaExceeded, ReadOnlyFilesystem,
+            StorageFull,
+        };
+        let (kind, fix) = match error.kind() {
+            StorageFull | QuotaExceeded => (ErrorKind::Full, "free space on the disk"),
+            PermissionDenied | ReadOnlyFilesystem | NotFound | AlreadyExists => {
                 (ErrorKind::Refused, "check the files' owner and permissions")
             }
             _ => (ErrorKind::Failed, "see `dmesg` for disk errors"),

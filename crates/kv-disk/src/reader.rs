@@ -1,17 +1,19 @@
 //! Readers: any number, concurrent with the writer. Each read sees what was durable when it started.
 
-use std::path::Path;
+use std::sync::Arc;
 
-use rusqlite::{Connection, params};
-
-use crate::CHUNK_BYTES;
+use crate::contents::{Contents, open_value};
 use crate::error::Error;
-use crate::row::{COLUMNS, Metadata, StoredRow, chunk_sum, damaged};
-use crate::schema;
+use crate::index::{IndexReader, Row};
+use crate::metadata::{Metadata, damaged};
+use crate::recent::{Change, Changes};
 
 /// Reads values and keys.
 pub struct Reader {
-    connection: Connection,
+    contents: Arc<Contents>,
+    index: IndexReader,
+    /// A record that is read.
+    buffer: Vec<u8>,
 }
 
 /// Receives a value that is read.
@@ -26,6 +28,11 @@ pub trait Sink {
 pub trait DiskReader: Send {
     /// Reads a key's value. `None`: no such key. `Some(false)`: the sink did not want it.
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error>;
+
+    /// The same, if the bytes of the value need not be waited for.
+    fn read_cached(&mut self, _key: &[u8], _sink: &mut dyn Sink) -> Result<CachedRead, Error> {
+        Ok(CachedRead::Waits)
+    }
 
     /// The metadata of a key's value, if it exists.
     fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
@@ -45,6 +52,17 @@ pub trait DiskReader: Send {
     ) -> Result<Listing, Error>;
 }
 
+/// The result of a read that does not wait.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CachedRead {
+    /// No such key.
+    Absent,
+    /// It was read, or the sink did not want it.
+    Read,
+    /// It must be read from the disk.
+    Waits,
+}
+
 /// Takes the metadata, but not the value.
 struct MetadataOnly(Option<Metadata>);
 
@@ -60,34 +78,45 @@ impl Sink for MetadataOnly {
 pub type Listing = Vec<(Box<[u8]>, Metadata)>;
 
 impl Reader {
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        Ok(Reader { connection: schema::open_reader(path)? })
-    }
-
-    pub(crate) fn connection(&self) -> &Connection {
-        &self.connection
+    pub(crate) fn open(contents: Arc<Contents>) -> Result<Self, Error> {
+        let index = IndexReader::open(&contents.layout.index())?;
+        Ok(Reader { contents, index, buffer: Vec::new() })
     }
 }
 
 impl DiskReader for Reader {
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error> {
-        let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
-        // One transaction: the chunks must belong to the row, whatever is written concurrently.
-        let view = self.connection.transaction().map_err(failed)?;
-        let select = format!("SELECT {COLUMNS} FROM kv WHERE key = ?");
-        let mut statement = view.prepare_cached(&select).map_err(failed)?;
-        let mut rows = statement.query(params![key]).map_err(failed)?;
-        let Some(row) = rows.next().map_err(failed)? else { return Ok(None) };
-        let stored = StoredRow::read(row, 0, key)?;
-        stored.check(key)?;
-        if !sink.begin(&stored.metadata) {
-            return Ok(Some(false));
+        for _ in 0..MAX_ATTEMPTS {
+            let Some(row) = self.contents.row(&self.index, key)? else { return Ok(None) };
+            let segment = |number| self.contents.segment(number);
+            let Some(value) = open_value(&row, segment, &self.contents.long_values)? else {
+                continue;
+            };
+            if !sink.begin(&row.metadata) {
+                return Ok(Some(false));
+            }
+            value.read(key, &row, &mut self.buffer, sink)?;
+            return Ok(Some(true));
         }
-        match stored.chunks {
-            None => sink.bytes(0, stored.value),
-            Some(owner) => read_chunks(&view, key, &stored.metadata, owner, sink)?,
+        Err(damaged(key))
+    }
+
+    fn read_cached(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<CachedRead, Error> {
+        let Some(row) = self.contents.row(&self.index, key)? else { return Ok(CachedRead::Absent) };
+        if row.long.is_some() {
+            return Ok(CachedRead::Waits);
         }
-        Ok(Some(true))
+        let segment = |number| self.contents.segment(number);
+        let value = open_value(&row, segment, &self.contents.long_values)?;
+        let is_read = match value {
+            Some(value) => value.read_cached(key, &row, &mut self.buffer, sink)?,
+            None => false,
+        };
+        Ok(if is_read { CachedRead::Read } else { CachedRead::Waits })
+    }
+
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        Ok(self.contents.row(&self.index, key)?.map(|row| row.metadata))
     }
 
     fn list(
@@ -97,64 +126,77 @@ impl DiskReader for Reader {
         (max_keys, max_bytes): (usize, usize),
         now: u64,
     ) -> Result<Listing, Error> {
-        let failed = |error: rusqlite::Error| Error::of("list the keys on disk", &error);
-        let select = "SELECT key, version, expires, length FROM kv WHERE key > ?1 AND key >= ?2 \
-                      ORDER BY key";
-        let mut statement = self.connection.prepare_cached(select).map_err(failed)?;
-        let mut rows = statement.query(params![after, prefix]).map_err(failed)?;
-        let (mut listed, mut used) = (Listing::new(), 0);
-        while let Some(row) = rows.next().map_err(failed)? {
-            let key = row.get_ref(0).and_then(|key| Ok(key.as_blob()?)).map_err(failed)?;
-            let is_full = listed.len() >= max_keys || used + key.len() > max_bytes;
-            if !key.starts_with(prefix) || is_full {
-                break;
+        // Before the index, which has a change before it is no longer recent.
+        let recent = self.contents.recent.with_prefix(prefix, after);
+        let (mut listed, mut used, mut damaged) = (Listing::new(), 0, None);
+        merge(&self.index, recent, prefix, after, |key, row| {
+            let metadata = match row {
+                Ok(row) => row.metadata,
+                Err(error) => {
+                    damaged = Some(error);
+                    return false;
+                }
+            };
+            if metadata.expires.is_some_and(|at| at <= now) {
+                return true;
             }
-            let number = |at| row.get::<_, i64>(at).map(|number| number as u64);
-            let expires = row.get::<_, Option<i64>>(2).map_err(failed)?.map(|at| at as u64);
-            if expires.is_some_and(|at| at <= now) {
-                continue;
+            if listed.len() >= max_keys || used + key.len() > max_bytes {
+                return false;
             }
             used += key.len();
-            let metadata = Metadata {
-                version: number(1).map_err(failed)?,
-                expires,
-                length: number(3).map_err(failed)?,
-            };
             listed.push((key.into(), metadata));
+            true
+        })?;
+        match damaged {
+            // The keys before it are listed; the next page begins with it.
+            Some(error) if listed.is_empty() => Err(error),
+            _ => Ok(listed),
         }
-        Ok(listed)
     }
 }
 
-/// Reads and checks the chunks of a value.
-pub(crate) fn read_chunks(
-    view: &Connection,
-    key: &[u8],
-    metadata: &Metadata,
-    owner: u64,
-    sink: &mut dyn Sink,
+/// Calls `take` with the rows of keys with a prefix, after a key, in order, while it returns `true`: of the index, and of the
+/// changes that it does not have yet, which were read before.
+pub(crate) fn merge(
+    index: &IndexReader,
+    recent: Changes,
+    prefix: &[u8],
+    after: &[u8],
+    mut take: impl FnMut(&[u8], Result<Row, Error>) -> bool,
 ) -> Result<(), Error> {
-    let failed = |error: rusqlite::Error| Error::of("read from disk", &error);
-    let select = "SELECT number, sum, bytes FROM chunks WHERE owner = ? ORDER BY number";
-    let mut statement = view.prepare_cached(select).map_err(failed)?;
-    let mut rows = statement.query(params![owner as i64]).map_err(failed)?;
-    let (mut next, mut offset) = (0_u32, 0_u64);
-    while let Some(row) = rows.next().map_err(failed)? {
-        let (number, sum): (u32, u32) =
-            (row.get(0).map_err(|_| damaged(key))?, row.get(1).map_err(|_| damaged(key))?);
-        let bytes = row.get_ref(2).and_then(|bytes| Ok(bytes.as_blob()?));
-        let bytes = bytes.map_err(|_| damaged(key))?;
-        let left = metadata.length - offset;
-        let fits = number == next && bytes.len() as u64 == left.min(CHUNK_BYTES as u64);
-        if !fits || sum != chunk_sum(owner, number, bytes) {
-            return Err(damaged(key));
+    let mut recent = recent.into_iter().peekable();
+    let mut goes_on = true;
+    let take_recent =
+        |key: &[u8], change, take: &mut dyn FnMut(&[u8], Result<Row, Error>) -> bool| match change {
+            Change::Value(row) => take(key, Ok(row)),
+            Change::Removed { .. } => true,
+        };
+    index.scan(prefix, after, |key, row| {
+        while let Some((before, change)) = recent.next_if(|(recent, _)| **recent < *key) {
+            goes_on = take_recent(&before, change, &mut take);
+            if !goes_on {
+                return false;
+            }
         }
-        sink.bytes(offset, bytes);
-        offset += bytes.len() as u64;
-        next += 1;
+        let newer = recent.next_if(|(recent, _)| **recent == *key).map(|(_, change)| change);
+        goes_on = match (newer, row) {
+            // The index has a newer one by now.
+            (Some(change), Ok(row)) if row.metadata.version > change.version() => {
+                take(key, Ok(row))
+            }
+            (Some(change), _) => take_recent(key, change, &mut take),
+            (None, row) => take(key, row),
+        };
+        goes_on
+    })?;
+    for (key, change) in recent {
+        if !goes_on {
+            break;
+        }
+        goes_on = take_recent(&key, change, &mut take);
     }
-    match offset == metadata.length {
-        true => Ok(()),
-        false => Err(damaged(key)),
-    }
+    Ok(())
 }
+
+/// How often a value is looked up whose bytes are moved again and again.
+const MAX_ATTEMPTS: usize = 100;

@@ -1,224 +1,320 @@
-//! The writer of a database.
+//! The writer of a data directory.
 
-use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::iter::Peekable;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use rusqlite::{CachedStatement, Connection, OptionalExtension, params};
 use rustix::fs::statvfs;
 
+use crate::applier::{Applier, known_uses};
 use crate::change::{Body, Change};
-use crate::checkpointer::Checkpointer;
-use crate::disk_reserve::DiskReserve;
+use crate::compaction::{Compaction, MovedRecord};
+use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
-use crate::files_in_use::FilesInUse;
-use crate::row::{Metadata, RowInfo, chunk_sum, sum};
-use crate::schema;
+use crate::index::{IndexReader, IndexWriter, Row};
+use crate::log::{Log, open_segments};
+use crate::long_values::StagedValue;
+use crate::metadata::Metadata;
+use crate::reader::Reader;
+use crate::recent;
+use crate::record::{Record, RecordKind};
 
 /// Saves changes. A trait, so that tests can replace the disk by one that is full, slow or broken.
 pub trait DiskWriter: Send {
-    /// The row of a key, if it exists.
-    fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error>;
+    /// The metadata of a key's value, if it exists.
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error>;
 
-    /// Saves changes in one transaction: when it returns, all are durable, or none was applied (after an error other than
+    /// Saves changes with one sync: when it returns, all are durable, or none was applied (after an error other than
     /// [`ErrorKind::Full`] they may still appear after a crash).
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
 
-    /// An error if the files in use were removed, moved or replaced: then nothing that is saved will be found again.
+    /// An error if the files in use were removed, moved or replaced, so that nothing that is saved will be found again, or if the
+    /// index cannot be written to.
     fn check_files(&mut self) -> Result<(), Error>;
 
     /// Gives up chunks whose value will not be put.
     fn discard_chunks(&mut self, owner: u64);
 
-    /// Removes some values that expired before `now`, and some chunks without a row; returns after which pause to
+    /// Removes some values that expired before `now`, and some space that is not used; returns after which pause to
     /// call it again, if there is or will be more to remove.
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error>;
 }
 
-/// SQLite's writer.
+/// The writer of a directory: appends to its log.
 pub struct Writer {
-    connection: Connection,
-    path: PathBuf,
-    files: FilesInUse,
-    reserve: DiskReserve,
-    /// Owners of chunks whose value is not yet put; they are in `unreferenced_chunks` until then.
-    staged: HashSet<u64>,
-    /// The number of values in chunks. While it is 0, a value that is replaced is not checked for chunks.
-    long_values: u64,
-    /// Bytes saved since the last complete checkpoint.
-    log_bytes: u64,
-    /// After a checkpoint that was not completed, the log size at which it is tried again.
-    retry_at: u64,
-    checkpointer: Checkpointer,
-    /// Whether there may be something to clean up.
-    needs_cleanup: bool,
+    pub(crate) contents: Arc<Contents>,
+    pub(crate) index: IndexReader,
+    pub(crate) log: Log,
+    /// Long values that are not yet put.
+    staged: HashMap<u64, StagedValue>,
+    pub(crate) compaction: Option<Compaction>,
+    /// Records of a compaction that the next batch appends again.
+    pub(crate) moved: Vec<MovedRecord>,
+    /// Segments all of whose records are in `moved`, and whether they may be removed.
+    pub(crate) copied: Vec<(u32, bool)>,
     /// The number of this run, until it is saved: the disk may be full when the run starts.
     unsaved_run: Option<u64>,
+    /// The number of the last run.
+    last_run: u64,
+    /// Dropped before the log, which it may still read.
+    applier: Option<Applier>,
+}
+
+/// A record to be written, and the file of its value, if it has one.
+#[derive(Clone, Copy)]
+struct Pending<'c> {
+    record: Record<'c>,
+    long: Option<u64>,
 }
 
 impl Writer {
-    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
-        let connection = schema::open_writer(path)?;
-        let count = "SELECT count(*) FROM kv WHERE chunks IS NOT NULL";
-        let long_values = connection.query_row(count, [], |row| row.get::<_, i64>(0));
-        let long_values =
-            long_values.map_err(|error| Error::of("count long values", &error))? as u64;
-        let checkpointer = Checkpointer::start(path)?;
-        let mut writer = Writer {
-            connection,
-            path: path.to_owned(),
-            files: FilesInUse::open(path)?,
-            reserve: DiskReserve::open(path.parent().unwrap_or(Path::new("."))),
-            staged: HashSet::new(),
-            long_values,
-            log_bytes: 0,
-            retry_at: 0,
-            checkpointer,
-            needs_cleanup: true,
-            unsaved_run: None,
+    /// Opens the directory, and reads the part of the log that the index does not have.
+    pub(crate) fn open(layout: Layout) -> Result<Self, Error> {
+        let refused = |error: std::io::Error| {
+            Error::of_system(&format!("open {}", layout.directory.display()), &error)
         };
-        writer.checkpoint().map(drop).or_else(ignore_full)?;
-        Ok(writer)
-    }
-
-    /// Returns a number for this run that no earlier run had, at least `min`. It is durable when this returns, or, if the
-    /// disk is full, in the same transaction as the first change: so before anything that uses it.
-    pub fn begin_run(&mut self, min: u64) -> Result<u64, Error> {
-        let failed = |error| Error::of("record the start of the store", &error);
-        let last = self
-            .connection
-            .query_row("SELECT max(number) FROM runs", [], |row| row.get::<_, Option<i64>>(0));
-        let last = last.map_err(failed)?.unwrap_or(0) as u64;
-        let run = min.max(last + 1);
-        self.unsaved_run = Some(run);
-        self.transaction("record the start of the store", |_| Ok(())).or_else(ignore_full)?;
-        Ok(run)
-    }
-
-    /// The number of keys.
-    pub fn keys(&self) -> Result<u64, Error> {
-        let count = self.connection.query_row("SELECT count(*) FROM kv", [], |row| row.get(0));
-        count.map(|count: i64| count as u64).map_err(|error| Error::of("count the keys", &error))
-    }
-
-    /// Copies the log into the database; returns whether all of it was copied. Then the log restarts from its
-    /// beginning.
-    fn checkpoint(&mut self) -> Result<bool, Error> {
-        let checkpoint = "PRAGMA wal_checkpoint(PASSIVE)";
-        let complete = self.connection.query_row(checkpoint, [], |row| {
-            let (busy, logged, copied): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            Ok(busy == 0 && logged == copied)
-        });
-        let call = || format!("write to {}", self.path.display());
-        let complete = complete.map_err(|error| Error::of(&call(), &error))?;
-        match complete {
-            true => (self.log_bytes, self.retry_at) = (0, 0),
-            // A reader uses an older snapshot, or the checkpointer is running.
-            false => self.retry_later(),
-        }
-        Ok(complete)
-    }
-
-    /// The log could not be emptied: this is tried again when it has grown by a part of its limit.
-    fn retry_later(&mut self) {
-        self.retry_at = self.log_bytes + self.max_log_bytes() / 16;
-    }
-
-    /// The log size at which the writer completes a checkpoint. On a disk with little space it is small: the database needs as
-    /// much space again to take it up, and a log that has filled the disk could not be emptied.
-    fn max_log_bytes(&self) -> u64 {
-        let folder = self.path.parent().unwrap_or(Path::new("."));
-        let free =
-            statvfs(folder).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
-        (free / 2).clamp(MIN_LOG_BYTES, MAX_LOG_BYTES)
-    }
-
-    fn apply(&mut self, change: &Change<'_>) -> rusqlite::Result<()> {
-        match *change {
-            Change::Put { key, version, expires, length, body } => {
-                let metadata = Metadata { version, expires, length };
-                let (chunks, value) = match body {
-                    Body::Inline(value) => (None, Some(value)),
-                    Body::Chunks(owner) => (Some(owner), None),
-                };
-                let sum = sum(key, &metadata, chunks, value.unwrap_or(&[]));
-                self.log_bytes += value.map_or(0, <[u8]>::len) as u64;
-                self.unreference_chunks(key)?;
-                let row = params![
-                    key,
-                    version as i64,
-                    expires.map(|at| at as i64),
-                    length as i64,
-                    chunks.map(|owner| owner as i64),
-                    sum,
-                    value
-                ];
-                self.statement(PUT)?.execute(row)?;
-                if let Some(owner) = chunks {
-                    self.long_values += 1;
-                    self.statement("DELETE FROM unreferenced_chunks WHERE owner = ?")?
-                        .execute(params![owner as i64])?;
-                }
-            }
-            Change::Delete { key } => {
-                self.unreference_chunks(key)?;
-                self.statement("DELETE FROM kv WHERE key = ?")?.execute(params![key])?;
-            }
-            Change::Chunk { owner, number, bytes } => {
-                if number == 0 {
-                    self.statement("INSERT OR IGNORE INTO unreferenced_chunks VALUES (?)")?
-                        .execute(params![owner as i64])?;
-                    self.staged.insert(owner);
-                }
-                self.log_bytes += bytes.len() as u64;
-                let sum = chunk_sum(owner, number, bytes);
-                let insert = "INSERT INTO chunks (owner, number, sum, bytes) VALUES (?, ?, ?, ?)";
-                self.statement(insert)?.execute(params![owner as i64, number, sum, bytes])?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Records the chunks of a key's value, if it has any, in `unreferenced_chunks`: the value is about to be removed.
-    fn unreference_chunks(&mut self, key: &[u8]) -> rusqlite::Result<()> {
-        if self.long_values == 0 {
-            return Ok(());
-        }
-        let select = "SELECT chunks FROM kv WHERE key = ? AND chunks IS NOT NULL";
-        let owner = self.statement(select)?.query_row(params![key], |row| row.get::<_, i64>(0));
-        if let Some(owner) = owner.optional()? {
-            self.long_values -= 1;
-            self.statement("INSERT OR IGNORE INTO unreferenced_chunks VALUES (?)")?
-                .execute(params![owner])?;
-        }
-        Ok(())
-    }
-
-    /// Whether values may be written: the rest of the disk is for deletions.
-    fn has_space(&mut self) -> bool {
-        let connection = &self.connection;
-        self.reserve.is_sufficient(|| {
-            let pages =
-                connection.query_row("PRAGMA freelist_count", [], |row| row.get::<_, i64>(0));
-            pages.map_or(0, |pages| pages as u64 * schema::PAGE_BYTES)
+        create_folder(&layout.log()).map_err(refused)?;
+        create_folder(layout.long_values().folder()).map_err(refused)?;
+        let writer = IndexWriter::open(&layout.index())?;
+        let index = IndexReader::open(&layout.index())?;
+        let segments = open_segments(&layout.log(), true)?;
+        let known = index.progress()?;
+        let uses = known_uses(index.segments()?, &segments);
+        let orphans = layout.long_values().list().map_err(refused)?;
+        let long_bytes = index.long_bytes()?;
+        let usage = Usage { segments: uses, progress: known, ..Usage::default() };
+        let contents = Arc::new(Contents::new(layout, segments.clone(), usage, long_bytes));
+        let reader = IndexReader::open(&contents.layout.index())?;
+        let applier = Applier::start(contents.clone(), writer, reader, orphans)?;
+        let mut last_run = known.run;
+        let progress = read_log(&contents.layout, &index, &segments, |batch| {
+            let (end, number) = (batch.end, batch.number);
+            let (changes, run) = changes_of(batch);
+            last_run = last_run.max(run.unwrap_or(0));
+            contents.recent.make_space()?;
+            contents.recent.add(changes, end, number, run);
+            Ok(())
+        })?;
+        let segment_bytes = segment_bytes(&contents.layout.directory);
+        let (log, created) =
+            Log::resume(&contents.layout.log(), &segments, progress, segment_bytes)?;
+        created.into_iter().for_each(|segment| contents.add_segment(segment));
+        Ok(Writer {
+            contents,
+            index,
+            log,
+            staged: HashMap::new(),
+            compaction: None,
+            moved: Vec::new(),
+            copied: Vec::new(),
+            unsaved_run: None,
+            last_run,
+            applier: Some(applier),
         })
     }
 
-    /// Removes chunks of values that were deleted until values may be written; returns whether they may.
+    /// Sets the size of new segments, so that a test needs few bytes.
+    #[doc(hidden)]
+    pub fn set_segment_bytes(&mut self, bytes: u32) {
+        self.log.set_segment_bytes(bytes);
+    }
+
+    /// Opens a reader.
+    pub fn reader(&self) -> Result<Reader, Error> {
+        Reader::open(self.contents.clone())
+    }
+
+    /// Returns a number for this run that no earlier run had, at least `min`. It is durable when this returns, or, if the
+    /// disk is full, together with the first change: so before anything that uses it.
+    pub fn begin_run(&mut self, min: u64) -> Result<u64, Error> {
+        let run = min.max(self.last_run + 1);
+        (self.unsaved_run, self.last_run) = (Some(run), run);
+        match self.append(&[]) {
+            // A store on a full disk can still be read.
+            Err(error) if error.kind() != ErrorKind::Full => Err(error),
+            _ => Ok(run),
+        }
+    }
+
+    /// The row of a key.
+    pub(crate) fn row(&self, key: &[u8]) -> Result<Option<Row>, Error> {
+        self.contents.row(&self.index, key)
+    }
+
+    /// Writes chunks of long values, and completes the values that are put; returns the bytes of these.
+    fn write_long_values(&mut self, changes: &[Change<'_>]) -> Result<u64, Error> {
+        let failed = |error: std::io::Error| Error::of_system("write to disk", &error);
+        let mut completed = 0;
+        for change in changes {
+            match *change {
+                Change::Chunk { owner, number, bytes } => {
+                    if number == 0 && !self.staged.contains_key(&owner) {
+                        let value = self.contents.long_values.create(owner).map_err(failed)?;
+                        self.staged.insert(owner, value);
+                    }
+                    let value = self.staged.get_mut(&owner).ok_or_else(unknown_chunks)?;
+                    value.write(number, bytes).map_err(failed)?;
+                }
+                Change::Put { length, body: Body::Chunks(owner), .. } => {
+                    let value = self.staged.get(&owner).ok_or_else(unknown_chunks)?;
+                    if value.length() != length {
+                        return Err(unknown_chunks());
+                    }
+                    value.finish(owner).map_err(failed)?;
+                    completed += length;
+                }
+                _ => {}
+            }
+        }
+        if completed > 0 {
+            self.contents.long_values.sync().map_err(failed)?;
+        }
+        Ok(completed)
+    }
+
+    /// Writes changes; they are durable when this returns.
+    fn write(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
+        let completed = self.write_long_values(changes)?;
+        let owners: Vec<[u8; 8]> = changes.iter().filter_map(owner).map(u64::to_le_bytes).collect();
+        let mut owners = owners.iter();
+        let mut pending = Vec::with_capacity(changes.len());
+        for change in changes {
+            let (kind, key, version, expires, length, body) = match *change {
+                Change::Put { key, version, expires, length, body: Body::Inline(bytes) } => {
+                    (RecordKind::Value, key, version, expires, length, bytes)
+                }
+                Change::Put { key, version, expires, length, body: Body::Chunks(_) } => {
+                    let owner: &[u8] = owners.next().map_or(&[], |owner| owner);
+                    (RecordKind::LongValue, key, version, expires, length, owner)
+                }
+                Change::Delete { key, version } => {
+                    (RecordKind::Deletion, key, version, None, 0, &[][..])
+                }
+                Change::Chunk { .. } => continue,
+            };
+            let record = Record { kind, key, version, expires, length, body };
+            pending.push(Pending { record, long: owner(change) });
+        }
+        let bytes =
+            pending.iter().map(|pending| pending.record.key.len() + pending.record.body.len());
+        // What a compaction moves costs no sync of its own.
+        self.collect(bytes.sum::<usize>().max(MIN_MOVED_BYTES))?;
+        self.append(&pending)?;
+        for owner in changes.iter().filter_map(owner) {
+            self.staged.remove(&owner);
+        }
+        self.contents.long_bytes.fetch_add(completed, Relaxed);
+        Ok(())
+    }
+
+    /// Appends a batch to the log, with the records that are moved; it is durable when this returns.
+    fn append(&mut self, pending: &[Pending<'_>]) -> Result<(), Error> {
+        let moved = std::mem::take(&mut self.moved);
+        let copied = std::mem::take(&mut self.copied);
+        let run = self.unsaved_run.map(|run| Pending { record: run_record(run), long: None });
+        let again =
+            moved.iter().map(|moved| Pending { record: moved.record(), long: moved.long() });
+        // Moved records first: a change of the same key is a later one.
+        let mut all = run.into_iter().chain(again).chain(pending.iter().copied()).peekable();
+        if all.peek().is_some() {
+            let appended = self.append_all(all);
+            if appended.is_err() {
+                // What was moved is read again.
+                self.compaction = None;
+                return appended;
+            }
+        }
+        let mut usage = self.contents.usage();
+        for (segment, is_intact) in copied {
+            usage.copied.insert(segment);
+            if !is_intact {
+                usage.segments.entry(segment).or_default().live += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn append_all<'c>(
+        &mut self,
+        mut all: Peekable<impl Iterator<Item = Pending<'c>>>,
+    ) -> Result<(), Error> {
+        if let Some(created) = self.log.begin()? {
+            self.contents.add_segment(created);
+            self.begin_compaction();
+        }
+        let mut changes = Vec::with_capacity(all.size_hint().0);
+        while let Some(Pending { record, long }) = all.next() {
+            let (position, bytes) = self.log.add(&record, all.peek().is_none());
+            let Record { version, expires, length, .. } = record;
+            let change = match record.kind {
+                RecordKind::Value | RecordKind::LongValue => {
+                    let metadata = Metadata { version, expires, length };
+                    recent::Change::Value(Row { metadata, at: position, bytes, long })
+                }
+                RecordKind::Deletion | RecordKind::Expiry => {
+                    recent::Change::Removed { at: position, version }
+                }
+                RecordKind::Run => continue,
+            };
+            changes.push((Box::from(record.key), change));
+        }
+        self.log.commit()?;
+        let run = self.unsaved_run.take();
+        self.contents.recent.add(changes, self.log.end(), self.log.batch(), run);
+        Ok(())
+    }
+
+    /// Appends the records that are moved, if nothing else is written.
+    pub(crate) fn append_moved(&mut self) -> Result<(), Error> {
+        self.contents.recent.make_space()?;
+        match self.append(&[]) {
+            Err(full) if full.kind() == ErrorKind::Full && self.contents.reserve().release() => {
+                self.append(&[])
+            }
+            appended => appended,
+        }
+    }
+
+    /// Appends records which say that values expired.
+    fn append_expiries(&mut self, records: &[Record<'_>]) -> Result<(), Error> {
+        let pending: Vec<Pending<'_>> =
+            records.iter().map(|record| Pending { record: *record, long: None }).collect();
+        self.with_reserve(false, |this| this.append(&pending))
+    }
+
+    /// Saves a key whose value is known to be damaged: reads of it say so.
+    pub(crate) fn save_damaged(
+        &mut self,
+        key: &[u8],
+        version: u64,
+        expires: Option<u64>,
+        length: u64,
+    ) -> Result<(), Error> {
+        let (kind, owner) = (RecordKind::LongValue, NO_FILE.to_le_bytes());
+        let record = Record { kind, key, version, expires, length, body: &owner };
+        self.append(&[Pending { record, long: Some(NO_FILE) }])
+    }
+
+    /// Whether values may be written: the rest of the disk is for deletions.
+    fn has_space(&self) -> bool {
+        self.contents.reserve().is_sufficient()
+    }
+
+    /// Removes what is not used until values may be written; returns whether they may.
     fn make_space(&mut self) -> bool {
         for _ in 0..MAX_REMOVALS {
             if self.has_space() {
                 return true;
             }
-            let mut more = false;
-            let removed = self.transaction("remove deleted values", |this| {
-                more = this.remove_unreferenced()?;
-                Ok(())
-            });
-            if removed.is_err() || !more {
+            // The index says what is not used any more.
+            if !self.contents.recent.flush() || !matches!(self.compact(true), Ok(true)) {
                 break;
             }
         }
+        self.contents.recent.flush();
         self.has_space()
     }
 
@@ -230,193 +326,135 @@ impl Writer {
         mut work: impl FnMut(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
         match work(self) {
-            Err(full) if full.kind() == ErrorKind::Full && self.reserve.release() => {
-                // Now the database can take up the log, whose file was perhaps what filled the disk.
-                let truncate = "PRAGMA wal_checkpoint(TRUNCATE)";
-                let busy = self.connection.query_row(truncate, [], |row| row.get::<_, i64>(0));
-                if matches!(busy, Ok(0)) {
-                    (self.log_bytes, self.retry_at) = (0, 0);
+            Err(full) if full.kind() == ErrorKind::Full && self.contents.reserve().release() => {
+                if stores && !self.make_space() {
+                    Err(full)
+                } else {
+                    work(self)
                 }
-                if stores && !self.make_space() { Err(full) } else { work(self) }
             }
             done => done,
         }
     }
 
-    fn statement(&self, text: &str) -> rusqlite::Result<CachedStatement<'_>> {
-        self.connection.prepare_cached(text)
-    }
-
-    /// Runs `work` in one transaction.
-    fn transaction(
-        &mut self,
-        call: &str,
-        work: impl FnOnce(&mut Self) -> rusqlite::Result<()>,
-    ) -> Result<(), Error> {
-        let (begin, long_values) =
-            (self.connection.execute_batch("BEGIN IMMEDIATE"), self.long_values);
-        let result = begin.and_then(|()| {
-            if let Some(run) = self.unsaved_run {
-                self.statement("INSERT INTO runs VALUES (?)")?.execute(params![run as i64])?;
-            }
-            work(self)?;
-            self.connection.execute_batch("COMMIT")
-        });
-        if result.is_ok() {
-            self.unsaved_run = None;
-        }
-        result.map_err(|error| {
-            // SQLite may have rolled back by itself.
-            if !self.connection.is_autocommit() {
-                let _ = self.connection.execute_batch("ROLLBACK");
-            }
-            self.long_values = long_values;
-            Error::of(call, &error)
-        })
-    }
-
     /// Removes some expired values; returns whether there may be more.
-    fn expire(&mut self, now: u64) -> rusqlite::Result<bool> {
-        let keys = {
-            let select = "SELECT key FROM kv WHERE expires IS NOT NULL AND expires <= ? LIMIT 256";
-            let mut statement = self.connection.prepare_cached(select)?;
-            let keys = statement.query_map(params![now as i64], |row| row.get::<_, Vec<u8>>(0))?;
-            keys.collect::<rusqlite::Result<Vec<_>>>()?
+    fn expire(&mut self, now: u64) -> Result<bool, Error> {
+        let expired = self.index.expired(now, MAX_EXPIRED)?;
+        let is_current = |(key, version): &&(Box<[u8]>, u64)| {
+            // Not if it was written since.
+            matches!(self.row(key), Ok(Some(row)) if row.metadata.version == *version)
         };
-        keys.iter().try_for_each(|key| self.apply(&Change::Delete { key }))?;
-        Ok(keys.len() == 256)
-    }
-
-    /// Removes some chunks without a row; returns whether there may be more.
-    fn remove_unreferenced(&mut self) -> rusqlite::Result<bool> {
-        let mut owners =
-            self.connection.prepare_cached("SELECT owner FROM unreferenced_chunks LIMIT 64")?;
-        let owners = owners.query_map([], |row| row.get::<_, i64>(0))?;
-        let owners = owners.collect::<rusqlite::Result<Vec<i64>>>()?;
-        let Some(owner) = owners.into_iter().find(|owner| !self.staged.contains(&(*owner as u64)))
-        else {
-            return Ok(false);
-        };
-        let delete =
-            "DELETE FROM chunks WHERE id IN (SELECT id FROM chunks WHERE owner = ? LIMIT 32)";
-        if self.statement(delete)?.execute(params![owner])? < 32 {
-            self.statement("DELETE FROM unreferenced_chunks WHERE owner = ?")?
-                .execute(params![owner])?;
+        let records: Vec<_> = expired
+            .iter()
+            .filter(is_current)
+            .map(|(key, version)| {
+                let (kind, version) = (RecordKind::Expiry, *version);
+                Record { kind, key, version, expires: None, length: 0, body: &[] }
+            })
+            .collect();
+        if !records.is_empty() {
+            self.append_expiries(&records)?;
         }
-        Ok(true)
+        Ok(expired.len() == MAX_EXPIRED as usize)
     }
 }
 
 impl DiskWriter for Writer {
-    fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
-        let select = "SELECT version, expires, length, chunks FROM kv WHERE key = ?";
-        let number = |row: &rusqlite::Row<'_>, at| row.get::<_, i64>(at).map(|n| n as u64);
-        let info = self.statement(select).and_then(|mut statement| {
-            let info = statement.query_row(params![key], |row| {
-                let expires = row.get::<_, Option<i64>>(1)?.map(|at| at as u64);
-                let metadata =
-                    Metadata { version: number(row, 0)?, expires, length: number(row, 2)? };
-                Ok(RowInfo { metadata, in_chunks: row.get::<_, Option<i64>>(3)?.is_some() })
-            });
-            info.optional()
-        });
-        info.map_err(|error| Error::of("find a key on disk", &error))
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        Ok(self.row(key)?.map(|row| row.metadata))
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         let stores = changes.iter().any(|change| !matches!(change, Change::Delete { .. }));
         if stores && !self.make_space() {
-            let text = "write to disk: what is free is kept for deletions — free space on the disk, or delete values";
+            let text = "write to disk: the remaining space is reserved for deletions — free space on the disk, or \
+                        delete values";
             return Err(Error::new(ErrorKind::Full, text));
         }
-        self.with_reserve(stores, |this| {
-            this.transaction("write to disk", |this| {
-                changes.iter().try_for_each(|change| this.apply(change))
-            })
-        })?;
-        // Replaced values may have left chunks.
-        self.needs_cleanup = true;
-        for change in changes {
-            if let Change::Put { body: Body::Chunks(owner), .. } = change {
-                self.staged.remove(owner);
-            }
-        }
-        // The changes are durable in the log, whether or not a checkpoint succeeds now. The checkpointer copies most of
-        // the log concurrently; but only the writer can complete a checkpoint and restart the log.
-        if self.log_bytes >= self.max_log_bytes().max(self.retry_at) {
-            if self.checkpoint().is_err() {
-                self.retry_later();
-            }
-        } else if (CHECKPOINT_LOG_BYTES..PAUSE_LOG_BYTES).contains(&self.log_bytes) {
-            self.checkpointer.request();
-        }
+        self.contents.recent.make_space()?;
+        self.with_reserve(stores, |this| this.write(changes))?;
         // Before the changes are acknowledged.
-        self.check_files()
+        self.log.check_file()
     }
 
     fn check_files(&mut self) -> Result<(), Error> {
-        self.files.check()
+        self.log.check_file()?;
+        // A full disk is told by the writes that it refuses.
+        let failure = self.contents.recent.failure();
+        failure.filter(|error| error.kind() != ErrorKind::Full).map_or(Ok(()), Err)
     }
 
     fn discard_chunks(&mut self, owner: u64) {
-        self.needs_cleanup |= self.staged.remove(&owner);
+        if self.staged.remove(&owner).is_some() {
+            // If it stays, the next start removes it.
+            let _ = self.contents.long_values.remove(owner);
+        }
     }
 
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error> {
-        if !self.needs_cleanup {
-            return Ok(None);
+        if self.expire(now)? {
+            return Ok(Some(Duration::ZERO));
         }
-        let mut more = false;
-        self.with_reserve(false, |this| {
-            this.transaction("remove expired values", |this| {
-                more |= this.expire(now)?;
-                more |= this.remove_unreferenced()?;
-                Ok(())
-            })
-        })?;
-        if !more {
-            let left: rusqlite::Result<bool> = self.connection.query_row(
-                "SELECT EXISTS (SELECT 1 FROM kv WHERE expires IS NOT NULL) OR \
-                 EXISTS (SELECT 1 FROM unreferenced_chunks)",
-                [],
-                |row| row.get(0),
-            );
-            self.needs_cleanup =
-                left.map_err(|error| Error::of("find values that expire", &error))?;
-            self.checkpoint()?;
-            // What was removed may be enough for the reserve.
-            self.has_space();
+        if self.compact(false)? {
+            return Ok(Some(COMPACTION_PAUSE));
         }
-        let pause = if more { Duration::ZERO } else { CLEANUP_PAUSE };
-        Ok(self.needs_cleanup.then_some(pause))
+        // What was removed may be enough for the reserve.
+        self.has_space();
+        let waits = self.contents.usage().progress.end != Some(self.log.end());
+        Ok((waits || self.index.has_expiring()?).then_some(CLEANUP_PAUSE))
     }
 }
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        // So that the next start has nothing to recover; failure only makes that start slower.
-        let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        for owner in self.staged.keys() {
+            let _ = self.contents.long_values.remove(*owner);
+        }
+        // The index has all of the log when this returns.
+        drop(self.applier.take());
     }
 }
 
-/// Ignores `Full`: a store on a full disk can still be read.
-fn ignore_full(error: Error) -> Result<(), Error> {
-    if error.kind() == ErrorKind::Full { Ok(()) } else { Err(error) }
+fn owner(change: &Change<'_>) -> Option<u64> {
+    match change {
+        Change::Put { body: Body::Chunks(owner), .. } => Some(*owner),
+        _ => None,
+    }
 }
 
-/// An update in place: delete and insert would touch twice as many pages.
-const PUT: &str = "INSERT INTO kv (key, version, expires, length, chunks, sum, value) \
-                   VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET \
-                   version = excluded.version, expires = excluded.expires, length = excluded.length, \
-                   chunks = excluded.chunks, sum = excluded.sum, value = excluded.value";
-/// The log size from which the checkpointer runs, the one from which it pauses so that it does not block the writer, and
-/// the one at which the writer completes the checkpoint.
-const CHECKPOINT_LOG_BYTES: u64 = 32 << 20;
-const PAUSE_LOG_BYTES: u64 = 96 << 20;
-const MAX_LOG_BYTES: u64 = 128 << 20;
-/// The same on a disk that is nearly full.
-const MIN_LOG_BYTES: u64 = 1 << 20;
-/// The values whose chunks are removed before a write is refused.
+fn run_record(run: u64) -> Record<'static> {
+    let (kind, version) = (RecordKind::Run, run);
+    Record { kind, key: &[], version, expires: None, length: 0, body: &[] }
+}
+
+#[cold]
+fn unknown_chunks() -> Error {
+    Error::new(ErrorKind::Failed, "write to disk: chunks are missing — put the value again")
+}
+
+fn create_folder(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    let parent = path.parent().unwrap_or(Path::new("."));
+    std::fs::File::open(parent)?.sync_all()
+}
+
+/// The size of segments: small ones on a small disk, where space must be free again soon.
+fn segment_bytes(directory: &Path) -> u32 {
+    let total = statvfs(directory).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
+    (total / 64).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES) as u32
+}
+
+/// What a small batch takes with it of a compaction.
+const MIN_MOVED_BYTES: usize = 16 << 10;
+/// The number of a long value that has no file.
+const NO_FILE: u64 = i64::MAX as u64;
+const MIN_SEGMENT_BYTES: u64 = 1 << 20;
+const MAX_SEGMENT_BYTES: u64 = 64 << 20;
+/// The steps of compaction before a write is refused.
 const MAX_REMOVALS: usize = 64;
+const MAX_EXPIRED: u32 = 256;
+/// Between the steps of a compaction while nothing is written: writes take it with them.
+const COMPACTION_PAUSE: Duration = Duration::from_millis(5);
 /// How long an expired value may stay on the disk, where no reader sees it.
 const CLEANUP_PAUSE: Duration = Duration::from_secs(10);

@@ -131,7 +131,7 @@ const STORES: &[(&str, Bench)] = &[
 ];
 
 const fn bench(transport: &'static str, size: usize, depth: usize, ops: usize) -> Bench {
-    Bench { transport, size, depth, ops, device: None }
+    Bench { transport, size, depth, ops, device: None, clients: 1 }
 }
 
 #[cfg(test)]

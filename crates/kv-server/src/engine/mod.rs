@@ -11,6 +11,8 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use fabric::{Error, Memory, Pages};
+use rustix::time::{ClockId, clock_gettime};
+
 use kv_store::{Metadata, Pinned, Ranges, Reservation, ReserveError, Store, Timestamp, WhenFull};
 
 use access::Access;
@@ -47,15 +49,14 @@ pub struct Engine {
     memory: Memory,
     max_value: u64,
     idle_timeout: Duration,
-    started: Instant,
+    /// The clock's time at the start.
+    started: Duration,
     epoch: u64,
     quota: Arc<Quota>,
     pub(crate) sessions: Sessions,
     access: Arc<Access>,
     /// See [`Engine::counts`].
     pub(crate) counts: Counts,
-    /// The start time in milliseconds since 1970.
-    unix_start: u64,
     persistence: OnceLock<Persistence>,
 }
 
@@ -135,13 +136,12 @@ impl Engine {
             max_value: settings.max_value.unwrap_or(u64::MAX).min(settings.memory as u64),
             memory,
             idle_timeout: settings.idle_timeout,
-            started: Instant::now(),
+            started: time_since_boot(),
             epoch,
             quota,
             sessions: Sessions::for_store(settings.memory, MAX_SESSIONS),
             access,
             counts: Counts::default(),
-            unix_start: unix_time().as_millis() as u64,
             persistence: OnceLock::new(),
         });
         if let Some(opened) = opened {
@@ -182,14 +182,15 @@ impl Engine {
         }
     }
 
-    /// The time in milliseconds since 1970, monotonic since the start: setting the clock does not change it.
+    /// The wall clock in milliseconds since 1970: for expiries on the disk, which other runs read.
     pub(crate) fn unix_now(&self) -> u64 {
-        self.unix_start + self.now().0
+        unix_time().as_millis() as u64
     }
 
-    /// Converts an expiry in milliseconds since 1970.
+    /// Converts an expiry on the disk: what is left by the wall clock, from now on by the store's.
     pub(crate) fn timestamp_of(&self, unix: Option<u64>) -> Option<Timestamp> {
-        unix.map(|unix| Timestamp(unix.saturating_sub(self.unix_start)))
+        let left = |unix: u64| unix.saturating_sub(self.unix_now());
+        unix.map(|unix| Timestamp(self.now().0.saturating_add(left(unix))))
     }
 
     /// Converts the disk's metadata of a value; `None` if it has expired.
@@ -239,10 +240,10 @@ impl Engine {
         &self.sessions
     }
 
-    /// The current time of the store's clock.
+    /// The current time of the store's clock, which nobody sets, and which runs while the machine sleeps.
     #[inline]
     pub fn now(&self) -> Timestamp {
-        Timestamp(self.started.elapsed().as_millis() as u64)
+        Timestamp(time_since_boot().saturating_sub(self.started).as_millis() as u64)
     }
 
     /// The time `ttl` milliseconds from now.
@@ -402,6 +403,11 @@ pub(crate) fn subranges(
 
 pub(crate) fn add(count: &AtomicU64, more: u64) {
     count.fetch_add(more, Ordering::Relaxed);
+}
+
+fn time_since_boot() -> Duration {
+    let time = clock_gettime(ClockId::Boottime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn unix_time() -> Duration {

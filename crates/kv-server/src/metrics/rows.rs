@@ -40,8 +40,11 @@ rows! {
 
     // The disk, if the store has one.
     DISK_BYTES = gauge("disk_bytes", "bytes", "Size of the data on disk");
-    DISK_SAVES = counter("disk_saves_total", "", "Transactions saved, each with one sync");
-    DISK_WRITES = counter("disk_writes_total", "", "Writes in these transactions");
+    DISK_LOG_BYTES = gauge("disk_log_bytes", "bytes", "Size of the log on disk, with what is no longer needed of it");
+    DISK_LAST_SAVE = gauge("disk_last_save_timestamp_seconds", "seconds",
+        "When writes were last saved, in seconds since 1970; 0 before the first");
+    DISK_SAVES = counter("disk_saves_total", "", "Batches of writes saved, each with one sync");
+    DISK_WRITES = counter("disk_writes_total", "", "Writes in these batches");
     DISK_SAVE_SECONDS = counter("disk_save_seconds_total", "seconds", "Total time of saving");
     DISK_SAVE_DURATION = histogram("disk_save_duration_seconds", "seconds", "Time of a save, with its sync");
     DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");

@@ -66,7 +66,9 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
 fn disk(exposition: &mut Exposition, durability: &Durability<'_>) {
     let Durability { counts, disk } = durability;
     exposition.add(&rows::DISK_BYTES, &[], disk.bytes());
+    exposition.add(&rows::DISK_LOG_BYTES, &[], disk.log_bytes());
     for (row, count) in [
+        (&rows::DISK_LAST_SAVE, &counts.last_save),
         (&rows::DISK_SAVES, &counts.saves),
         (&rows::DISK_WRITES, &counts.writes),
         (&rows::DISK_SAVE_FAILURES, &counts.save_failures),

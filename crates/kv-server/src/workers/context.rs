@@ -7,6 +7,7 @@ use fabric::link::Endpoint;
 use fabric::{Error, Region, Rights, Slice};
 use kv_proto::wire::Answer;
 
+use crate::engine::persistence::{CachedReader, Persistence};
 use crate::engine::{Engine, add};
 use crate::workers::connection::{BatchAnswers, ValueHold};
 use crate::workers::notify::Notifier;
@@ -36,6 +37,8 @@ pub(crate) struct WorkerContext {
     pub(crate) tally: Tally,
     /// The number of polled slot blocks.
     pub(crate) polled_slot_blocks: usize,
+    /// Reads values that are not in memory but in the page cache, if the store has a disk.
+    pub(crate) cached_reader: Option<CachedReader>,
     /// The number of outstanding requests to the disk.
     pub(crate) disk_requests: usize,
     /// The number of connections with in-place reads.
@@ -69,6 +72,7 @@ impl WorkerContext {
             readable_pool: Region::same_host(engine.pool()),
             send_buffers: SendBuffers::new(&endpoint)?,
             receive_areas: ReceiveAreas::default(),
+            cached_reader: engine.persistence().and_then(Persistence::cached_reader),
             engine,
             endpoint,
             message: Vec::with_capacity(MAX_MESSAGE_BYTES),

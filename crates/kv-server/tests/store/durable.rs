@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fabric::link::Transport;
 use kv_client::{Client, Condition, Cursor, ErrorKind, PutOptions};
-use kv_disk::{Change, DiskWriter, Error, RowInfo};
+use kv_disk::{Change, DiskWriter, Error, Metadata};
 use kv_server::{Engine, Settings};
 
 use crate::stamped_values::Random;
@@ -187,8 +187,8 @@ impl Faults {
 }
 
 impl DiskWriter for FaultyDisk {
-    fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
-        self.disk.row_info(key)
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        self.disk.stat(key)
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
@@ -204,7 +204,7 @@ impl DiskWriter for FaultyDisk {
         }
         let damaged = *self.faults.damaged.lock().unwrap();
         let is_damaged = |change: &Change<'_>| match change {
-            Change::Put { key, .. } | Change::Delete { key } => Some(*key) == damaged,
+            Change::Put { key, .. } | Change::Delete { key, .. } => Some(*key) == damaged,
             Change::Chunk { .. } => false,
         };
         if changes.iter().any(is_damaged) {
@@ -452,7 +452,8 @@ fn every_read_of_a_damaged_value_is_an_error() {
         put(&mut client, b"long", &value);
         put(&mut client, b"other", b"sound");
     }
-    let file = directory.0.join("wirelane.db");
+    let long = std::fs::read_dir(directory.0.join("long")).unwrap();
+    let file = long.flatten().next().expect("it has a file of its own").path();
     let mut all = std::fs::read(&file).unwrap();
     let part = &value[(1 << 20) + 512..(1 << 20) + 1024];
     let at = all.windows(part.len()).position(|window| window == part).unwrap();

@@ -57,19 +57,19 @@ fn a_directory_that_is_removed_refuses_writes() {
     let log: Vec<String> = server.log.by_ref().map_while(Result::ok).collect();
     let log = log.join("\n");
     assert!(
-        log.contains("wirelane.db: the file in use was removed") && log.contains("move it back"),
+        log.contains(".log: the file in use was removed") && log.contains("move it back"),
         "{log}"
     );
 }
 
-/// The log has what is not in the database yet.
+/// The log has the values; the index is made anew from it.
 #[test]
 fn a_log_that_is_removed_refuses_writes() {
     let folder = TempDir::new().expect("a folder");
     let server = serve(folder.path());
     let mut client = client(&server);
     put(&mut client, "before").expect("it is stored");
-    fs::remove_file(folder.path().join("wirelane.db-wal")).expect("it is there");
+    fs::remove_file(folder.path().join("log/00000001.log")).expect("it is there");
     assert_refused(&mut client, "after");
     until_not_ready(&server);
 }

@@ -66,7 +66,8 @@ pub(super) fn restart(data: &Data) -> Result<Vec<f64>, Failure> {
 
 /// Reads per second, one at a time, of values of which a twentieth fits into memory.
 pub(super) fn cold_gets(server: &Server) -> Result<Vec<f64>, Failure> {
-    let bench = Bench { transport: "shm", size: VALUE, depth: 1, ops: READS, device: None };
+    let bench =
+        Bench { transport: "shm", size: VALUE, depth: 1, ops: READS, device: None, clients: 1 };
     Ok(vec![bench.rate_of(server, "1.0", VALUES)?])
 }
 

@@ -23,7 +23,7 @@ pub(super) fn memcached() -> Result<Vec<f64>, Failure> {
 
 pub(super) fn wirelane() -> Result<Vec<f64>, Failure> {
     let server = wirelane::start_with(wirelane::MEMORY, &[])?;
-    Bench { transport: "shm", size: 4096, depth: 16, ops: 1000, device: None }
+    Bench { transport: "shm", size: 4096, depth: 16, ops: 1000, device: None, clients: 1 }
         .get_and_put(&server)?;
     ticks(&server)
 }

@@ -18,7 +18,7 @@ pub(super) enum Plan {
     TcpBandwidth,
     Memory,
     Idle,
-    Durable,
+    Durable { clients: usize },
     Restart,
     Cold,
     Verbs,
@@ -29,8 +29,9 @@ pub(super) fn on_the_host() -> Vec<Plan> {
     let same_host =
         sizes.iter().flat_map(|&size| [1, 16].map(|depth| Plan::SameHost { size, depth }));
     let others = [Plan::TcpRate, Plan::TcpBandwidth, Plan::Memory, Plan::Idle];
-    let on_disk = [Plan::Durable, Plan::Restart, Plan::Cold];
-    same_host.chain(others).chain(on_disk).collect()
+    let durable = [1, 8].map(|clients| Plan::Durable { clients });
+    let on_disk = [Plan::Restart, Plan::Cold];
+    same_host.chain(others).chain(durable).chain(on_disk).collect()
 }
 
 /// Soft-RoCE in an emulated machine: only the ratio is meaningful.
@@ -53,7 +54,7 @@ impl Plan {
             Plan::TcpBandwidth => self.tcp_bandwidth(args),
             Plan::Memory => self.memory(args),
             Plan::Idle => self.idle(args),
-            Plan::Durable => self.durable(args),
+            Plan::Durable { clients } => self.durable(clients, args),
             Plan::Restart => self.restart(args),
             Plan::Cold => self.cold(args),
             Plan::Verbs => self.verbs(args),
@@ -70,7 +71,10 @@ impl Plan {
             Plan::TcpBandwidth => "1 MiB, tcp, sixteen in flight".to_owned(),
             Plan::Memory => "of a million values of 100 bytes".to_owned(),
             Plan::Idle => "CPU time in 10 s".to_owned(),
-            Plan::Durable => "4 KiB, durable, sixteen in flight".to_owned(),
+            Plan::Durable { clients: 1 } => "4 KiB, durable, sixteen in flight".to_owned(),
+            Plan::Durable { clients } => {
+                format!("4 KiB, durable, {clients} clients, sixteen in flight each")
+            }
             Plan::Restart => "a million keys, after a kill, to the first answer".to_owned(),
             Plan::Cold => "4 KiB, not in memory, one at a time".to_owned(),
             Plan::Verbs => "64 KiB, verbs, sixteen in flight".to_owned(),
@@ -81,7 +85,7 @@ impl Plan {
         match self {
             Plan::SameHost { .. } | Plan::TcpRate => &["GET", "PUT"],
             Plan::TcpBandwidth | Plan::Verbs | Plan::Cold => &["GET"],
-            Plan::Durable => &["PUT"],
+            Plan::Durable { .. } => &["PUT"],
             Plan::Restart => &["start"],
             Plan::Memory => &["memory"],
             Plan::Idle => &["idle"],
@@ -94,7 +98,8 @@ impl Plan {
         let load = Load { size, depth };
         let mut comparison = self.comparison("1/s", Better::More);
         // More operations for ours, so that a run is not too short.
-        let bench = Bench { transport: "shm", size, depth, ops: load.ops() * 10, device: None };
+        let bench =
+            Bench { transport: "shm", size, depth, ops: load.ops() * 10, device: None, clients: 1 };
         comparison.candidates.extend(ours.iter().map(|ours| bench.candidate(ours)));
         comparison.candidates.extend(load.redis(&redis));
         comparison.candidates.push(load.checked("memcached", Dialect::Memcached, &memcached));
@@ -119,8 +124,14 @@ impl Plan {
         let ours = ours(args, wirelane::MEMORY)?;
         let load = Load { size: 4096, depth: 16 };
         let mut comparison = self.comparison("1/s", Better::More);
-        let bench =
-            Bench { transport: "tcp", size: 4096, depth: 16, ops: load.ops() * 3, device: None };
+        let bench = Bench {
+            transport: "tcp",
+            size: 4096,
+            depth: 16,
+            ops: load.ops() * 3,
+            device: None,
+            clients: 1,
+        };
         comparison.candidates.extend(ours.iter().map(|ours| bench.candidate(ours)));
         comparison.candidates.extend(load.redis(&redis));
         comparison.peers.push(load.redis_peer(Some(2.0)));
@@ -130,7 +141,14 @@ impl Plan {
     fn tcp_bandwidth(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let ours = ours(args, wirelane::MEMORY)?;
         let mut comparison = self.comparison("MB/s", Better::More);
-        let bench = Bench { transport: "tcp", size: 1 << 20, depth: 16, ops: 8000, device: None };
+        let bench = Bench {
+            transport: "tcp",
+            size: 1 << 20,
+            depth: 16,
+            ops: 8000,
+            device: None,
+            clients: 1,
+        };
         comparison.candidates.extend(ours.iter().map(|ours| bench.bandwidth_candidate(ours)));
         let lane = || Ok(vec![perf(&["tcp", "write_bw", "1048576", "8000"])?]);
         comparison.add_peer("the bare lane", "the bare lane", lane, Some(0.9));
@@ -167,13 +185,14 @@ impl Plan {
     }
 
     /// Every write is synced before it is acknowledged.
-    fn durable(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+    fn durable(self, clients: usize, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let data = Data::new()?;
         let redis = data.redis()?;
         let ours = (!args.peers_only).then(|| data.wirelane("1GiB")).transpose()?;
         let mut comparison = self.comparison("1/s", Better::More);
         for (name, transport) in [(OURS, "shm"), ("wirelane, tcp", "tcp")] {
-            let bench = Bench { transport, size: 4096, depth: 16, ops: 60_000, device: None };
+            let (size, depth, ops, device) = (4096, 16, 60_000, None);
+            let bench = Bench { transport, size, depth, ops, device, clients };
             comparison.candidates.extend(ours.iter().map(|ours| {
                 Candidate::new(name, move || Ok(vec![bench.rate_of(ours, "0.0", 20_000)?]))
             }));
@@ -181,15 +200,19 @@ impl Plan {
         // The second of their results is for writes.
         let writes = |measurements: Result<Vec<f64>, Failure>| Ok(vec![measurements?[1]]);
         let (size, depth, ops, redis) = (4096, 16, 60_000, &redis);
-        comparison.candidates.push(Candidate::new(benchmark_name(1, depth), move || {
-            writes(redis::benchmark(redis, 1, depth, size, ops))
+        comparison.candidates.push(Candidate::new(benchmark_name(clients, depth), move || {
+            writes(redis::benchmark(redis, clients, depth, size, ops))
         }));
-        let (dialect, port) = (Dialect::Redis, redis.port.clone());
-        let checked = GeneratorArgs { dialect, port, size, depth, ops, keys: 20_000 };
-        let checked = move || writes(generator::measure(&checked));
-        comparison.candidates.push(Candidate::new(checked_name("redis"), checked));
-        let programs = vec![benchmark_name(1, depth), checked_name("redis")];
-        comparison.peers.push(Peer { name: "Redis", programs, aim: Some(1.0) });
+        let mut programs = vec![benchmark_name(clients, depth)];
+        if clients == 1 {
+            let (dialect, port) = (Dialect::Redis, redis.port.clone());
+            let checked = GeneratorArgs { dialect, port, size, depth, ops, keys: 20_000 };
+            let checked = move || writes(generator::measure(&checked));
+            comparison.candidates.push(Candidate::new(checked_name("redis"), checked));
+            programs.push(checked_name("redis"));
+        }
+        let aim = if clients == 1 { 1.3 } else { 1.1 };
+        comparison.peers.push(Peer { name: "Redis", programs, aim: Some(aim) });
         comparison.run(args.runs)
     }
 
@@ -210,7 +233,7 @@ impl Plan {
         let mut comparison = self.comparison("1/s", Better::More);
         let gets = |ours| Candidate::new(OURS, move || disk::cold_gets(ours));
         comparison.candidates.extend(ours.iter().map(gets));
-        comparison.add_peer("files", "open, pread, close", || disk::file_reads(&data), None);
+        comparison.add_peer("files", "open, pread, close", || disk::file_reads(&data), Some(0.4));
         comparison.run(args.runs)
     }
 
@@ -227,6 +250,7 @@ impl Plan {
             depth: 16,
             ops: 1000,
             device: Some("rxe0"),
+            clients: 1,
         };
         comparison.candidates.extend(ours.iter().map(|ours| bench.bandwidth_candidate(ours)));
         let perftest = || Ok(vec![perftest("ib_write_bw", 64 << 10, 1000)?]);

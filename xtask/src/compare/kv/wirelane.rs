@@ -84,6 +84,8 @@ pub(in super::super) struct Bench {
     pub(in super::super) ops: usize,
     /// The RDMA device, where it matters.
     pub(in super::super) device: Option<&'static str>,
+    /// Clients, each with this depth.
+    pub(in super::super) clients: usize,
 }
 
 impl Bench {
@@ -120,7 +122,8 @@ impl Bench {
         if let Some(device) = self.device {
             command.args(["--config", &settings(device)?]);
         }
-        command.args(["--transport", self.transport, "bench", "--json", "--clients", "1"]);
+        command.args(["--transport", self.transport, "bench", "--json"]);
+        command.args(["--clients", &self.clients.to_string()]);
         command.args(["--ops", &self.ops.to_string(), "--value-size", &self.size.to_string()]);
         command.args(["--depth", &self.depth.to_string()]).args(more);
         shell::output(&mut tools::limited(command))
@@ -129,14 +132,14 @@ impl Bench {
 
 /// Writes this many keys, and reads and checks as many.
 pub(super) fn fill(server: &Server, values: usize, size: usize) -> Result<(), Failure> {
-    let bench = Bench { transport: "shm", size, depth: 16, ops: values, device: None };
+    let bench = Bench { transport: "shm", size, depth: 16, ops: values, device: None, clients: 1 };
     let output = bench.bench(server, &["--read-ratio", "1.0", "--keys", &values.to_string()])?;
     answer(&output, "shm", "ops").map(drop)
 }
 
 /// Writes this many keys, many in flight.
 pub(super) fn store(server: &Server, values: usize, size: usize) -> Result<(), Failure> {
-    let bench = Bench { transport: "shm", size, depth: 256, ops: values, device: None };
+    let bench = Bench { transport: "shm", size, depth: 256, ops: values, device: None, clients: 1 };
     bench.bench(server, &["--fill-only", "--keys", &values.to_string()]).map(drop)
 }
 

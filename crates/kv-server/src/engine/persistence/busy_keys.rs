@@ -58,6 +58,17 @@ impl BusyKeys {
         SaveCount(busy.written)
     }
 
+    /// Starts to load a key, unless it is being saved.
+    pub(super) fn try_begin(&self, key: &[u8]) -> Option<SaveCount> {
+        let mut keys = self.stripe(key).lock();
+        if keys.get(key).is_some_and(|busy| busy.saving > 0) {
+            return None;
+        }
+        let busy = keys.entry(key.into()).or_default();
+        busy.loading += 1;
+        Some(SaveCount(busy.written))
+    }
+
     /// Ends a load; calls `take` if the key was not saved since it started, and is not being saved.
     pub(super) fn end<T>(
         &self,

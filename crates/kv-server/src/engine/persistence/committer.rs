@@ -83,7 +83,7 @@ struct LongWrite {
     saved: u64,
 }
 
-/// The writes and chunks of one transaction, and its duration.
+/// The writes and chunks that were saved together, and for how long.
 struct Round<'p> {
     checked: Vec<CheckedWrite>,
     chunks: &'p [RoundChunk],
@@ -105,6 +105,8 @@ enum Decision {
         location: ValueLocation,
     },
     Delete {
+        /// The version of the value that is deleted, and the one of its deletion.
+        deleted: u64,
         version: u64,
     },
 }
@@ -189,7 +191,7 @@ impl Committer {
         if changes.is_empty() { Ok(()) } else { self.disk.save(&changes) }
     }
 
-    /// Saves each write in its own transaction: some keys are in a damaged part of the database, or some writes have no
+    /// Saves each write by itself: some keys are in a damaged part of the index, or some writes have no
     /// space, and the others should be saved.
     fn save_one_by_one(
         &mut self,
@@ -243,7 +245,8 @@ impl Committer {
         Round { checked, chunks, took }: Round<'_>,
         saved: Result<(), kv_disk::Error>,
     ) -> bool {
-        let changed = state.counts.saved(checked.len() as u64, took, saved.is_ok());
+        let writes = checked.len() as u64;
+        let changed = state.counts.saved(writes, took, saved.is_ok(), engine.unix_now());
         let Err(error) = saved else {
             if changed {
                 tracing::info!("writes to disk succeed again");
@@ -317,7 +320,9 @@ impl Committer {
         }
         let decision = match (&write.kind, current) {
             (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
-            (WriteKind::Delete, Some(version)) => Decision::Delete { version },
+            (WriteKind::Delete, Some(deleted)) => {
+                Decision::Delete { deleted, version: engine.index.allocate_version() }
+            }
             (WriteKind::Put { reserved, .. }, _) => {
                 let location = match owner {
                     Some(owner) => ValueLocation::Chunks { owner },
@@ -354,8 +359,8 @@ impl Committer {
         if let Some(metadata) = hot {
             return Ok(Some(metadata.version));
         }
-        let row = self.disk.row_info(key)?;
-        let live = row.and_then(|row| engine.metadata_of(&row.metadata));
+        let cold = self.disk.stat(key)?;
+        let live = cold.and_then(|metadata| engine.metadata_of(&metadata));
         Ok(live.map(|metadata| metadata.version))
     }
 
@@ -383,8 +388,8 @@ impl Committer {
         let checked = self.disk.check_files();
         if state.counts.set_removed(checked.is_err()) {
             match checked {
-                Ok(()) => tracing::info!("the files of the disk are there again"),
-                Err(error) => tracing::error!(%error, "the disk is lost, refusing writes"),
+                Ok(()) => tracing::info!("the data files can be used again"),
+                Err(error) => tracing::error!(%error, "the data files cannot be used"),
             }
         }
     }
@@ -465,7 +470,9 @@ impl CheckedWrite {
                 let (version, length) = (*version, reserved.reservation().length());
                 Some(Change::Put { key, version, expires, length, body })
             }
-            (Decision::Delete { .. }, _) => Some(Change::Delete { key }),
+            (Decision::Delete { version, .. }, _) => {
+                Some(Change::Delete { key, version: *version })
+            }
             _ => None,
         }
     }
@@ -491,10 +498,10 @@ impl CheckedWrite {
                 let _ = engine.index.commit_version(key, reserved.take(), version, expires, now);
                 Answer { version, replaced, length, ..Answer::new(Status::Ok) }
             }
-            (Decision::Delete { version }, _) => {
+            (Decision::Delete { deleted, .. }, _) => {
                 let always = kv_store::Condition::Always;
                 let _ = engine.index.delete(key, always, now);
-                Answer { version, ..Answer::new(Status::Ok) }
+                Answer { version: deleted, ..Answer::new(Status::Ok) }
             }
             (Decision::Answer(answer), _) => answer,
             (Decision::Put { .. }, WriteKind::Delete) => Answer::new(Status::Denied),

@@ -8,13 +8,15 @@ use fabric::Histogram;
 /// The counters of the disk.
 #[derive(Debug, Default)]
 pub struct PersistenceCounts {
-    /// Transactions saved.
+    /// When writes were last saved, in seconds since 1970.
+    pub last_save: AtomicU64,
+    /// Batches saved.
     pub saves: AtomicU64,
     /// Writes in them.
     pub writes: AtomicU64,
     /// The duration of each, with its sync.
     pub save_times: Histogram,
-    /// Transactions that failed.
+    /// Batches that failed.
     pub save_failures: AtomicU64,
     /// Values loaded from the disk.
     pub loads: AtomicU64,
@@ -50,10 +52,11 @@ impl PersistenceCounts {
         self.waiting.fetch_add(change, Relaxed);
     }
 
-    /// Counts a transaction; returns whether its outcome differs from the one before. Only the committer calls this.
-    pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool) -> bool {
+    /// Counts a batch; returns whether its outcome differs from the one before. Only the committer calls this.
+    pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool, unix_now: u64) -> bool {
         match ok {
             true => {
+                self.last_save.store(unix_now / 1000, Relaxed);
                 self.saves.fetch_add(1, Relaxed);
                 self.writes.fetch_add(writes, Relaxed);
                 self.save_times.add(took);

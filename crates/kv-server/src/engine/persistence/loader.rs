@@ -3,11 +3,13 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::{Duration, Instant};
 
-use kv_disk::{DiskReader, Metadata, Sink};
+use kv_disk::{CachedRead, DiskReader, Metadata, Sink};
 use kv_proto::wire::Status;
-use kv_store::{Key, ReserveError};
+use kv_store::{Key, Pinned, ReserveError};
 
+use super::busy_keys::SaveCount;
 use super::{Load, LoadKind, LoadResult, PersistenceState, next};
 use crate::engine::{Engine, PinnedValue, ReservedValue};
 
@@ -49,44 +51,113 @@ pub(super) fn value(
     name: &[u8],
 ) -> Result<LoadResult, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Value(None)) };
-    let pin = || engine.index.pin(key, engine.now());
-    let found =
-        |pinned| LoadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))));
     for _ in 0..MAX_ATTEMPTS {
-        if let Some(pinned) = pin() {
-            return Ok(found(pinned));
+        if let Some(pinned) = engine.index.pin(key, engine.now()) {
+            return Ok(found(engine, pinned));
         }
         let saves = state.busy_keys.begin(name);
-        let mut sink = PoolSink { engine, value: None, refusal: None };
-        let read = reader.read(name, &mut sink);
-        let PoolSink { value, refusal, .. } = sink;
-        // A partial value is discarded.
-        let value = value.filter(|_| matches!(read, Ok(Some(true))));
-        let committed = state.busy_keys.end(name, saves, || {
-            // Another loader may have loaded it: a version must not be committed twice.
-            if let Some(pinned) = pin() {
-                return Some(pinned);
-            }
-            let (reserved, metadata) = value?;
-            let (expires, now) = (engine.timestamp_of(metadata.expires), engine.now());
-            let committed =
-                engine.index.commit_version(key, reserved.take(), metadata.version, expires, now);
-            committed.ok().and_then(|_| pin())
-        });
-        let current = committed.is_some();
-        if let Some(pinned) = committed.flatten() {
-            state.counts.loads.fetch_add(1, Relaxed);
-            return Ok(found(pinned));
+        let mut sink = PoolSink::new(engine);
+        let read = reader.read(name, &mut sink).map(|read| read.is_some());
+        if let Some(loaded) = commit(engine, state, key, saves, sink, &read) {
+            return Ok(loaded);
         }
-        match (read?, refusal) {
-            (Some(false), Some(status)) => return Ok(LoadResult::Failed(status)),
-            // The key does not exist, or has expired.
-            (None | Some(false), _) if current => return Ok(LoadResult::Value(None)),
-            // It was written in the meantime, or evicted immediately.
-            _ => {}
-        }
+        // It was written in the meantime, or evicted immediately.
+        read?;
     }
     Ok(LoadResult::Failed(Status::Full))
+}
+
+/// The same without waiting, for a thread that serves others too. `None`: it must be loaded by a loader.
+fn cached_value(
+    engine: &Arc<Engine>,
+    state: &PersistenceState,
+    reader: &mut dyn DiskReader,
+    name: &[u8],
+) -> Option<LoadResult> {
+    let key = Key::new(name).ok()?;
+    let saves = state.busy_keys.try_begin(name)?;
+    let mut sink = PoolSink::new(engine);
+    let read = match reader.read_cached(name, &mut sink) {
+        Ok(CachedRead::Read) => Ok(true),
+        Ok(CachedRead::Absent) => Ok(false),
+        // A loader reports an error.
+        Ok(CachedRead::Waits) | Err(_) => {
+            let _ = state.busy_keys.end(name, saves, || ());
+            return None;
+        }
+    };
+    commit(engine, state, key, saves, sink, &read)
+}
+
+/// Reads values that need not be waited for, in a thread that serves others too.
+pub(crate) struct CachedReader {
+    reader: kv_disk::Reader,
+    state: Arc<PersistenceState>,
+    /// Loads that are left to loaders, since a read took long: its index was not in memory.
+    skipped: u32,
+}
+
+impl CachedReader {
+    pub(super) fn new(reader: kv_disk::Reader, state: Arc<PersistenceState>) -> Self {
+        CachedReader { reader, state, skipped: 0 }
+    }
+
+    /// A value that is not in memory. `None`: it must be loaded by a loader.
+    pub(crate) fn value(&mut self, engine: &Arc<Engine>, key: &[u8]) -> Option<LoadResult> {
+        if self.skipped > 0 {
+            self.skipped -= 1;
+            return None;
+        }
+        let started = Instant::now();
+        let loaded = cached_value(engine, &self.state, &mut self.reader, key);
+        if started.elapsed() > MAX_CACHED_READ {
+            self.skipped = SKIPPED_LOADS;
+        }
+        loaded
+    }
+}
+
+fn found(engine: &Arc<Engine>, pinned: Pinned) -> LoadResult {
+    LoadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))))
+}
+
+/// Commits a value that was read to its key, unless the key was written in the meantime: then there is no result, nor if reading
+/// failed. `read`: whether there is a value.
+fn commit(
+    engine: &Arc<Engine>,
+    state: &PersistenceState,
+    key: Key<'_>,
+    saves: SaveCount,
+    sink: PoolSink<'_>,
+    read: &Result<bool, kv_disk::Error>,
+) -> Option<LoadResult> {
+    let PoolSink { value, refusal, .. } = sink;
+    // A partial value is discarded.
+    let value = value.filter(|_| matches!(read, Ok(true)));
+    let pin = || engine.index.pin(key, engine.now());
+    let has_value = value.is_some();
+    let committed = state.busy_keys.end(key.as_bytes(), saves, || {
+        // Another loader may have loaded it: a version must not be committed twice.
+        if let Some(pinned) = pin() {
+            return Some(pinned);
+        }
+        let (reserved, metadata) = value?;
+        let (expires, now) = (engine.timestamp_of(metadata.expires), engine.now());
+        let committed =
+            engine.index.commit_version(key, reserved.take(), metadata.version, expires, now);
+        committed.ok().and_then(|_| pin())
+    });
+    let is_current = committed.is_some();
+    if let Some(pinned) = committed.flatten() {
+        state.counts.loads.fetch_add(1, Relaxed);
+        return Some(found(engine, pinned));
+    }
+    match (read, refusal) {
+        (Ok(true), Some(status)) => Some(LoadResult::Failed(status)),
+        // The key does not exist, or has expired.
+        (Ok(_), _) if is_current && !has_value => Some(LoadResult::Value(None)),
+        _ => None,
+    }
 }
 
 /// The metadata of a key that was not in memory. It must not be newer than what a reader
@@ -115,6 +186,12 @@ struct PoolSink<'e> {
     value: Option<(ReservedValue, Metadata)>,
     /// Why no memory could be reserved.
     refusal: Option<Status>,
+}
+
+impl<'e> PoolSink<'e> {
+    fn new(engine: &'e Arc<Engine>) -> Self {
+        PoolSink { engine, value: None, refusal: None }
+    }
 }
 
 impl Sink for PoolSink<'_> {
@@ -159,3 +236,6 @@ fn keys(
 
 /// Attempts to load a value that is written repeatedly.
 const MAX_ATTEMPTS: usize = 16;
+/// A read that takes longer keeps others waiting; so many loads are then left to loaders.
+const MAX_CACHED_READ: Duration = Duration::from_micros(300);
+const SKIPPED_LOADS: u32 = 64;

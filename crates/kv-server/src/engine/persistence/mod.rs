@@ -1,7 +1,7 @@
 //! Durability: acknowledged writes are on the disk, and memory is a cache of it.
 //!
-//! One thread, the **committer**, does all writes: it takes the queued writes, checks their conditions, saves them in one
-//! transaction and only then changes the index and answers. So readers see only durable values, and many writes share one
+//! One thread, the **committer**, does all writes: it takes the queued writes, checks their conditions, saves them with
+//! one sync and only then changes the index and answers. So readers see only durable values, and many writes share one
 //! sync. The index has only the values in memory, which may be evicted at any time: other values are loaded from the
 //! disk by a **loader**. `busy_keys.rs` keeps the two consistent: a loaded value does not replace one that was written in
 //! the meantime, and a key is not loaded while it is being saved.
@@ -27,6 +27,7 @@ use crate::wakeup::Wakeup;
 use busy_keys::BusyKeys;
 pub use counts::PersistenceCounts;
 use cursors::Cursors;
+pub(crate) use loader::CachedReader;
 
 /// The threads that write to the disk and load from it, and the queues to them.
 pub(crate) struct Persistence {
@@ -110,9 +111,10 @@ impl OpenDisk {
         wrap: impl FnOnce(Box<dyn DiskWriter>) -> Box<dyn DiskWriter>,
     ) -> Result<Self, kv_disk::Error> {
         let disk = Disk::open(path)?;
+        upgrade(&disk)?;
         let mut writer = disk.writer()?;
         let run = writer.begin_run(min_run)?;
-        let readers = (0..LOADERS).map(|_| disk.reader()).collect::<Result<_, _>>()?;
+        let readers = (0..LOADERS).map(|_| writer.reader()).collect::<Result<_, _>>()?;
         Ok(OpenDisk { disk, writer: wrap(Box::new(writer)), readers, run })
     }
 
@@ -140,6 +142,34 @@ impl OpenDisk {
     }
 }
 
+/// Upgrades a directory of an earlier format, and says so.
+fn upgrade(disk: &Disk) -> Result<(), kv_disk::Error> {
+    let Some(from) = disk.earlier_format()? else { return Ok(()) };
+    let path = disk.path().display();
+    tracing::info!("{path}: upgrading from format {from}; a stop is safe, and begins it again");
+    let mut reported = 0;
+    let upgraded = disk.upgrade(|done, total| {
+        let percent = (done * 100).checked_div(total).unwrap_or(100);
+        if percent >= reported + 10 {
+            reported = percent;
+            tracing::info!("{path}: upgraded {done} of {total} values");
+        }
+    })?;
+    if let Some(kv_disk::Upgraded { values, damaged, backup, .. }) = upgraded {
+        let backup = backup.display();
+        tracing::info!(
+            "{path}: upgraded, {values} values; the old database is {backup}, remove it when you no longer need it"
+        );
+        for key in damaged {
+            tracing::error!(
+                "\"{}\" was damaged before the upgrade: put it again, or restore a backup",
+                key.escape_ascii()
+            );
+        }
+    }
+    Ok(())
+}
+
 impl Persistence {
     /// Queues a write. If the committer has ended, it is answered here.
     pub(crate) fn write(&self, write: Write) {
@@ -153,6 +183,12 @@ impl Persistence {
         if let Err(SendError(Some(unsent))) = self.loads.send(Some(load)) {
             (unsent.done)(LoadResult::Failed(Status::DiskFailed));
         }
+    }
+
+    /// A reader of values that need not be waited for.
+    pub(crate) fn cached_reader(&self) -> Option<CachedReader> {
+        let reader = self.disk.reader().ok().flatten()?;
+        Some(CachedReader::new(reader, self.state.clone()))
     }
 
     pub(crate) fn counts(&self) -> &PersistenceCounts {

@@ -8,9 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kv_disk::{
-    Body, CHUNK_BYTES, Change, DiskReader, DiskWriter, Error, Listing, Metadata, RowInfo, Sink,
-};
+use kv_disk::{Body, CHUNK_BYTES, Change, DiskReader, DiskWriter, Error, Listing, Metadata, Sink};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
@@ -53,7 +51,7 @@ impl DiskContent {
                 };
                 self.rows.insert(key.to_vec(), (metadata, body));
             }
-            Change::Delete { key } => _ = self.rows.remove(key),
+            Change::Delete { key, .. } => _ = self.rows.remove(key),
             Change::Chunk { owner, number, bytes } => {
                 assert!(bytes.len() <= CHUNK_BYTES);
                 self.chunks.insert((owner, number), bytes.to_vec());
@@ -77,10 +75,8 @@ impl DiskContent {
 }
 
 impl DiskWriter for FakeDisk {
-    fn row_info(&mut self, key: &[u8]) -> Result<Option<RowInfo>, Error> {
-        let state = self.0.lock().unwrap();
-        let known = state.content.rows.get(key);
-        Ok(known.map(|(metadata, body)| RowInfo { metadata: *metadata, in_chunks: body.is_err() }))
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        Ok(self.0.lock().unwrap().content.rows.get(key).map(|(metadata, _)| *metadata))
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {

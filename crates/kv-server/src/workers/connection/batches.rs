@@ -38,7 +38,8 @@ impl Connection {
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
         let Some(client) = self.peer.client() else { return Ok(()) };
-        let (preloaded, cold) = Preloaded::collect(&context.engine, client, batch.clone())?;
+        let reader = context.cached_reader.as_mut();
+        let (preloaded, cold) = Preloaded::collect(&context.engine, reader, client, batch.clone())?;
         if cold.is_empty() {
             return self.serve(batch, slot_sequence, Some(preloaded), context);
         }

@@ -8,7 +8,7 @@ use kv_store::{Key, Timestamp};
 
 use super::client::Client;
 use super::read::keys_wanted;
-use crate::engine::persistence::{LoadKind, LoadResult};
+use crate::engine::persistence::{CachedReader, LoadKind, LoadResult};
 use crate::engine::{Engine, PinnedValue};
 
 /// One entry per request: what was found for it, or why it was refused.
@@ -24,10 +24,11 @@ pub(super) struct ColdRead {
 }
 
 impl Preloaded {
-    /// Pins the values in memory, so that they are not evicted before the batch is served, and lists the loads of the
-    /// others. Requests without permission, or above the rate limit, are refused here, before they cause disk work.
+    /// Pins the values in memory, so that they are not evicted before the batch is served, and reads those that are in the page
+    /// cache, and lists the loads of the others. Requests without permission, or above the rate limit, are refused here, before they cause disk work.
     pub(super) fn collect(
         engine: &Arc<Engine>,
+        mut reader: Option<&mut CachedReader>,
         client: &Client,
         batch: Batch<'_>,
     ) -> Result<(Self, Vec<ColdRead>), &'static str> {
@@ -40,8 +41,12 @@ impl Preloaded {
                 Ok(()) => match look_up(engine, client, &request, now) {
                     Lookup::InMemory(result) => Some(result),
                     Lookup::Load(key, kind) => {
-                        cold.push(ColdRead { index, key: key.into(), kind });
-                        None
+                        let reader = reader.as_mut().filter(|_| matches!(kind, LoadKind::Value));
+                        let loaded = reader.and_then(|reader| reader.value(engine, key));
+                        if loaded.is_none() {
+                            cold.push(ColdRead { index, key: key.into(), kind });
+                        }
+                        loaded
                     }
                     Lookup::Nothing => None,
                 },

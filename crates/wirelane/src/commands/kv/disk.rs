@@ -86,7 +86,7 @@ impl Report {
 }
 
 pub(super) fn backup(args: &BackupArgs) -> Result<Exit, Failure> {
-    copy_with_bar("pages copied", |progress| {
+    copy_with_bar("values copied", |progress| {
         kv_disk::back_up(&args.data_dir, &args.file, progress)
     })?;
     let length = args.file.metadata().map_or(0, |file| file.len());
@@ -95,9 +95,7 @@ pub(super) fn backup(args: &BackupArgs) -> Result<Exit, Failure> {
 }
 
 pub(super) fn restore(args: &RestoreArgs) -> Result<Exit, Failure> {
-    copy_with_bar("pages copied", |progress| {
-        kv_disk::restore(&args.file, &args.data_dir, progress)
-    })?;
+    copy_with_bar("bytes read", |progress| kv_disk::restore(&args.file, &args.data_dir, progress))?;
     output::note(&format!("{0} is ready: wirelane serve --data-dir {0}", args.data_dir.display()));
     Ok(Exit::Done)
 }

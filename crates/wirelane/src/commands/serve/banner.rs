@@ -72,7 +72,8 @@ impl Banner {
         open: bool,
     ) {
         let Banner { durability, pool, transports, access, example, scheme } = self;
-        let later = if open { "" } else { "; not open yet: RDMA devices or libfabric do not answer" };
+        let later =
+            if open { "" } else { "; not open yet: RDMA devices or libfabric do not answer" };
         let peer: SocketAddr = match links {
             SocketAddr::V4(any) if any.ip().is_unspecified() => {
                 (Ipv4Addr::LOCALHOST, any.port()).into()

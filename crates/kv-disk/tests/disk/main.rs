@@ -1,5 +1,6 @@
 //! Saved values are read back, and damage is detected.
 
+use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -8,6 +9,10 @@ use kv_disk::{
     Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata, Reader, Sink,
     check,
 };
+
+mod damage;
+mod log;
+mod upgrade;
 
 /// A temporary directory, removed at the end.
 struct TempDir(PathBuf);
@@ -76,21 +81,24 @@ fn saved_values_are_read_by_the_same_and_the_next_run() {
         let mut writer = disk.writer().unwrap();
         let epoch = writer.begin_run(7).unwrap();
         writer.save(&[put(b"a", 1, &short), put(b"empty", 2, b""), put(b"gone", 3, b"x")]).unwrap();
-        writer.save(&[Change::Delete { key: b"gone" }, put(b"a", 4, b"newer")]).unwrap();
-        save_long(&mut writer, b"long", 50, 5, &long);
-        let mut reader = disk.reader().unwrap();
-        assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 4)), "read by the same run");
+        writer
+            .save(&[Change::Delete { key: b"gone", version: 4 }, put(b"a", 5, b"newer")])
+            .unwrap();
+        save_long(&mut writer, b"long", 50, 6, &long);
+        let mut reader = writer.reader().unwrap();
+        assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 5)), "read by the same run");
         epoch
     };
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
     assert_eq!((first, writer.begin_run(7).unwrap()), (7, 8), "each run has its own number");
-    let mut reader = disk.reader().unwrap();
-    assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 4)));
+    let mut reader = writer.reader().unwrap();
+    assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 5)));
     assert_eq!(read(&mut reader, b"empty"), Some((Vec::new(), 2)));
     assert_eq!(read(&mut reader, b"gone"), None);
-    assert_eq!(read(&mut reader, b"long"), Some((long, 5)));
-    assert_eq!(writer.row_info(b"long").unwrap().map(|info| info.in_chunks), Some(true));
+    assert_eq!(read(&mut reader, b"long"), Some((long, 6)));
+    let length = |key| writer.stat(key).unwrap().map(|metadata: Metadata| metadata.length);
+    assert_eq!([&b"empty"[..], b"gone"].map(length), [Some(0), None]);
     let listed = reader.list(b"", b"", (10, 1000), 0).unwrap();
     let keys: Vec<&[u8]> = listed.iter().map(|(key, _)| &key[..]).collect();
     assert_eq!(keys, [&b"a"[..], b"empty", b"long"]);
@@ -100,31 +108,37 @@ fn saved_values_are_read_by_the_same_and_the_next_run() {
 }
 
 #[test]
-fn unused_chunks_are_removed_and_staged_ones_stay() {
+fn files_of_long_values_are_removed_with_them_and_staged_ones_stay() {
     let dir = TempDir::new("chunks");
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
+    let files = || std::fs::read_dir(dir.0.join("long")).unwrap().count();
     let long = bytes(100 * CHUNK_BYTES, 3);
     save_long(&mut writer, b"k", 1, 1, &long);
+    save_long(&mut writer, b"replaced", 5, 2, &long[..2 * CHUNK_BYTES]);
+    writer.save(&[put(b"replaced", 3, b"short")]).unwrap();
     writer.save(&[Change::Chunk { owner: 2, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
-    writer.save(&[Change::Delete { key: b"k" }]).unwrap();
-    while writer.clean_up(0).unwrap() == Some(Duration::ZERO) {}
-    save_long(&mut writer, b"other", 3, 3, &long[..2 * CHUNK_BYTES]);
-    // The value whose first chunk was saved before the clean-ups.
+    writer.save(&[Change::Chunk { owner: 9, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
+    writer.discard_chunks(9);
+    writer.save(&[Change::Delete { key: b"k", version: 4 }]).unwrap();
+    until("only the staged value has a file", || files() == 1);
+    until("its bytes are counted", || disk.bytes() < 20 * CHUNK_BYTES as u64);
+    // The value whose first chunk was saved before.
     writer
         .save(&[Change::Chunk { owner: 2, number: 1, bytes: &long[CHUNK_BYTES..2 * CHUNK_BYTES] }])
         .unwrap();
     let (length, body) = (2 * CHUNK_BYTES as u64, Body::Chunks(2));
     writer.save(&[Change::Put { key: b"late", version: 9, expires: None, length, body }]).unwrap();
-    while writer.clean_up(0).unwrap() == Some(Duration::ZERO) {}
-    let mut reader = disk.reader().unwrap();
+    let mut reader = writer.reader().unwrap();
     assert_eq!(read(&mut reader, b"late"), Some((long[..2 * CHUNK_BYTES].to_vec(), 9)));
-    assert_eq!(read(&mut reader, b"other"), Some((long[..2 * CHUNK_BYTES].to_vec(), 3)));
-    // The freed space is reused.
-    let before = disk.bytes();
-    save_long(&mut writer, b"again", 4, 10, &long[..90 * CHUNK_BYTES]);
+    // A value that was not complete when the process died.
+    writer.save(&[Change::Chunk { owner: 3, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
+    std::fs::copy(dir.0.join("long/0000000000000003"), dir.0.join("long/0000000000000004"))
+        .unwrap();
     drop((reader, writer));
-    assert!(disk.bytes() <= before, "{} bytes, {before} before", disk.bytes());
+    let mut writer = disk.writer().unwrap();
+    until("the file without a key is removed", || files() == 1);
+    assert!(writer.stat(b"late").unwrap().is_some());
 }
 
 #[test]
@@ -132,18 +146,69 @@ fn expired_values_are_removed() {
     let dir = TempDir::new("expired");
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
-    let until = |key, expires| Change::Put {
+    let until_time = |key, expires| Change::Put {
         key,
         version: 1,
         expires: Some(expires),
         length: 1,
         body: Body::Inline(b"v"),
     };
-    writer.save(&[until(b"early", 10), until(b"late", 20), put(b"always", 1, b"v")]).unwrap();
-    let keys = |now| disk.reader().unwrap().list(b"", b"", (9, 99), now).unwrap().len();
+    let all = [until_time(b"early", 10), until_time(b"late", 20), put(b"always", 1, b"v")];
+    writer.save(&all).unwrap();
+    let mut reader = writer.reader().unwrap();
+    let mut keys = |now| reader.list(b"", b"", (9, 99), now).unwrap().len();
     assert_eq!((keys(9), keys(10), keys(20)), (3, 2, 1), "before anything is removed");
-    while writer.clean_up(10).unwrap() == Some(Duration::ZERO) {}
-    assert_eq!(keys(0), 2);
+    until("it is removed", || {
+        writer.clean_up(10).unwrap();
+        keys(0) == 2
+    });
+    assert_eq!(writer.stat(b"early").unwrap(), None);
+}
+
+/// A listing has what the index has and what it does not have yet, each key once, in order.
+#[test]
+fn a_listing_is_complete_while_the_index_is_filled() {
+    let dir = TempDir::new("listing");
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    let mut reader = writer.reader().unwrap();
+    let name = |n: u32| format!("k{n:04}").into_bytes();
+    for n in 0..2000_u32 {
+        let (new, old) = (name(n), name(n / 2));
+        match n % 3 {
+            0 => writer.save(&[put(&new, u64::from(n) + 1, b"v"), put(b"other", 1, b"v")]).unwrap(),
+            1 => writer.save(&[put(&new, u64::from(n) + 1, b"v")]).unwrap(),
+            _ => {
+                let gone = Change::Delete { key: &old, version: u64::from(n) + 1 };
+                writer.save(&[put(&new, u64::from(n) + 1, b"v"), gone]).unwrap();
+            }
+        }
+        if n % 97 == 0 {
+            let is_there = |key: &u32| {
+                // Deleted by the change at twice its number, or at the next one.
+                ![key * 2, key * 2 + 1].iter().any(|by| by % 3 == 2 && *by <= n)
+            };
+            let expected: Vec<Vec<u8>> = (0..=n).filter(is_there).map(name).collect();
+            let (mut listed, mut after) = (Vec::new(), Vec::new());
+            loop {
+                let page = reader.list(b"k", &after, (50, 1 << 20), 0).unwrap();
+                let Some((last, _)) = page.last() else { break };
+                after = last.to_vec();
+                listed.extend(page.into_iter().map(|(key, _)| key.into_vec()));
+            }
+            assert!(listed == expected, "after {n}: {} of {}", listed.len(), expected.len());
+        }
+    }
+}
+
+/// Waits for what another thread does.
+#[track_caller]
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(std::time::Instant::now() < deadline, "{what}: not within a minute");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -176,126 +241,6 @@ fn a_directory_has_one_user_and_a_known_format() {
     assert_eq!(noise.kind(), ErrorKind::Damaged, "{noise}");
 }
 
-/// Flips bytes all over the file: each value is read as written, or is an error; the rest still works.
-#[test]
-fn damage_affects_only_damaged_values_and_is_never_returned() {
-    let dir = TempDir::new("damaged");
-    let value = |n: usize| bytes(3000 + n, n);
-    let names: Vec<Vec<u8>> = (0..200).map(|n| format!("key{n}").into_bytes()).collect();
-    {
-        let disk = Disk::open(&dir.0).unwrap();
-        let mut writer = disk.writer().unwrap();
-        for (n, name) in names.iter().enumerate() {
-            writer.save(&[put(name, 1, &value(n))]).unwrap();
-        }
-        save_long(&mut writer, b"long", 7, 1, &bytes(4 * CHUNK_BYTES, 9));
-    }
-    let database = dir.0.join("wirelane.db");
-    let was = std::fs::read(&database).unwrap();
-    let (mut found, mut refused, mut written) = (0, 0, 0);
-    for round in 0..60_usize {
-        let mut changed = was.clone();
-        // Not the first page, which has the file's header.
-        let at = 4096 + (round * 7_919_317) % (was.len() - 4096);
-        changed[at] ^= 0x40;
-        std::fs::write(&database, &changed).unwrap();
-        let disk = Disk::open(&dir.0).unwrap();
-        let (mut reader, mut right) = (disk.reader().unwrap(), 0);
-        for (n, name) in names.iter().enumerate() {
-            let mut read = ReadValue::default();
-            match reader.read(name, &mut read) {
-                Ok(Some(_)) => {
-                    assert!(read.bytes == value(n), "round {round}: a damaged value was returned");
-                    right += 1;
-                }
-                Ok(None) => {}
-                Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{error}"),
-            }
-        }
-        let checked = check(&dir.0, |_, _| {}).unwrap();
-        found += usize::from(!checked.is_sound());
-        refused += 200 - right;
-        drop(reader);
-        let mut writer = disk.writer().unwrap();
-        // New keys are written, unless their path in the tree is damaged.
-        let new = |n: usize| writer.save(&[put(&bytes(20, n), 1, b"still written")]).is_ok();
-        written += (0..20).map(new).filter(|written| *written).count();
-    }
-    // The other flips hit unused bytes.
-    assert!(found >= 30, "only {found} of 60 were detected");
-    assert!(written > 60 * 18, "only {written} of 1200 were written");
-    assert!(refused < 60 * 20, "one byte damages {} of 200 values", refused / 60);
-}
-
-/// A log as a killed process leaves it: SQLite itself would treat any damage in it as its end.
-#[test]
-fn a_damaged_log_is_refused_and_a_truncated_one_is_not() {
-    const KEYS: u64 = 40;
-    let dir = TempDir::new("log");
-    std::fs::create_dir_all(&dir.0).unwrap();
-    let disk = Disk::open(&dir.0.join("first")).unwrap();
-    let mut writer = disk.writer().unwrap();
-    let name = |n: u64| n.to_be_bytes();
-    // Overwrites the frames of the table creation, so that every later commit extends the file.
-    for n in 0..20 {
-        writer.save(&[put(b"before", n, &bytes(9000, 3))]).unwrap();
-    }
-    let mut ends = Vec::new();
-    for n in 0..KEYS {
-        writer.save(&[put(&name(n), n, &bytes(9000, n as usize))]).unwrap();
-        ends.push(std::fs::metadata(disk.path().join("wirelane.db-wal")).unwrap().len() as usize);
-    }
-    let [database, log] = ["wirelane.db", "wirelane.db-wal"]
-        .map(|file| std::fs::read(disk.path().join(file)).unwrap());
-    let left = dir.0.join("left");
-    let leave = |database: &[u8], log: &[u8]| {
-        let _ = std::fs::remove_dir_all(&left);
-        let disk = Disk::open(&left).unwrap();
-        std::fs::write(left.join("wirelane.db"), database).unwrap();
-        std::fs::write(left.join("wirelane.db-wal"), log).unwrap();
-        disk
-    };
-    let kept = |disk: &Disk| {
-        let mut reader = disk.reader().unwrap();
-        (0..KEYS).take_while(|n| read(&mut reader, &name(*n)).is_some()).count()
-    };
-    let flipped = |at: usize| {
-        let mut log = log.clone();
-        log[at] ^= 1;
-        log
-    };
-    // Truncated anywhere, as after a power loss: complete commits are there.
-    for cut in (0..log.len()).step_by(7919) {
-        let disk = leave(&database, &log[..cut]);
-        drop(disk.writer().unwrap_or_else(|error| panic!("cut at {cut}: {error}")));
-        assert_eq!(kept(&disk), ends.iter().filter(|end| **end <= cut).count(), "cut at {cut}");
-    }
-    // The last commit may never have been acknowledged.
-    let last = ends[ends.len() - 2];
-    for at in (last..log.len()).step_by(509) {
-        let disk = leave(&database, &flipped(at));
-        drop(disk.writer().unwrap_or_else(|error| panic!("changed at {at}: {error}")));
-        assert_eq!(kept(&disk), KEYS as usize - 1);
-    }
-    for at in (0..last).step_by(4999) {
-        let disk = leave(&database, &flipped(at));
-        let error = disk.writer().err().unwrap_or_else(|| panic!("changed at {at}: not detected"));
-        assert_eq!(error.kind(), ErrorKind::Damaged, "{error}");
-        assert!(error.to_string().contains("wirelane kv backup"), "{error}");
-        assert_eq!(std::fs::read(left.join("wirelane.db-wal")).unwrap(), flipped(at), "unchanged");
-    }
-    assert_eq!(leave(&[], &log).writer().err().unwrap().kind(), ErrorKind::Damaged, "no database");
-    // A backup saves what can still be read.
-    let middle = ends[19] + 100;
-    let disk = leave(&database, &flipped(middle));
-    assert_eq!(disk.writer().err().unwrap().kind(), ErrorKind::Damaged);
-    drop(disk);
-    let [file, again] = ["copy", "again"].map(|name| dir.0.join(name));
-    kv_disk::back_up(&left, &file, |_, _| {}).unwrap();
-    kv_disk::restore(&file, &again, |_, _| {}).unwrap();
-    assert_eq!(kept(&Disk::open(&again).unwrap()), 20);
-}
-
 #[test]
 fn a_backup_is_a_snapshot_and_can_be_restored() {
     let dir = TempDir::new("backup");
@@ -305,9 +250,11 @@ fn a_backup_is_a_snapshot_and_can_be_restored() {
     let disk = Disk::open(&data).unwrap();
     let mut writer = disk.writer().unwrap();
     let value = bytes(100_000, 4);
+    assert_eq!(writer.begin_run(3).unwrap(), 3);
     for n in 0..100 {
         writer.save(&[put(format!("k{n}").as_bytes(), n, &value)]).unwrap();
     }
+    save_long(&mut writer, b"long", 7, 200, &bytes(3 * CHUNK_BYTES + 1, 8));
     let mut progress = Vec::new();
     kv_disk::back_up(&data, &file, |done, of| {
         // Written during the backup.
@@ -325,7 +272,11 @@ fn a_backup_is_a_snapshot_and_can_be_restored() {
     std::fs::write(left.join("wirelane.db-wal"), b"old").unwrap();
     let refused = kv_disk::restore(&file, &left, |_, _| {}).unwrap_err();
     assert!(refused.to_string().contains("wirelane.db-wal"), "{refused}");
-    let mut reader = Disk::open(&again).unwrap().reader().unwrap();
+    let restored = Disk::open(&again).unwrap();
+    let mut restored = restored.writer().unwrap();
+    let mut reader = restored.reader().unwrap();
+    assert!(restored.begin_run(0).unwrap() > 3, "a later run than those of the backup");
+    assert_eq!(read(&mut reader, b"long"), Some((bytes(3 * CHUNK_BYTES + 1, 8), 200)));
     assert_eq!(read(&mut reader, b"k99"), Some((value.clone(), 99)));
     assert_eq!(read(&mut reader, b"later"), None);
     assert!(check(&again, |_, _| {}).unwrap().is_sound());
@@ -340,13 +291,24 @@ fn only_the_owner_may_read_the_files() {
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
     writer.save(&[put(b"k", 1, b"secret")]).unwrap();
+    save_long(&mut writer, b"long", 5, 2, &bytes(2 * CHUNK_BYTES, 1));
     kv_disk::back_up(&dir.0, &dir.0.join("copy"), |_, _| {}).unwrap();
-    for file in std::fs::read_dir(&dir.0).unwrap().flatten() {
-        let mode = file.metadata().unwrap().permissions().mode();
-        assert_eq!(mode & 0o077, 0, "{:?} has {mode:o}", file.file_name());
+    let mut folders = vec![dir.0.clone()];
+    let mut files = 0;
+    while let Some(folder) = folders.pop() {
+        for file in std::fs::read_dir(&folder).unwrap().flatten() {
+            let mode = file.metadata().unwrap().permissions().mode();
+            assert_eq!(mode & 0o077, 0, "{:?} has {mode:o}", file.path());
+            files += 1;
+            if file.file_type().unwrap().is_dir() {
+                folders.push(file.path());
+            }
+        }
     }
+    assert!(files > 8, "{files}");
 }
 
+/// Whether no file of an unfinished copy is left.
 fn has_no_partial_file(directory: &Path) -> bool {
     let entries = std::fs::read_dir(directory).unwrap();
     entries.flatten().all(|entry| !entry.file_name().to_string_lossy().ends_with(".part"))

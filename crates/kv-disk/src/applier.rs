@@ -1,0 +1,212 @@
+//! Fills the index behind the log, and removes the files that nothing refers to any more.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::contents::{Contents, open_readers_lock};
+use crate::error::{Error, ErrorKind};
+use crate::index::{IndexReader, IndexWriter, Progress};
+use crate::recent::Frozen;
+
+/// The thread that writes to the index.
+#[derive(Debug)]
+pub(crate) struct Applier {
+    contents: Arc<Contents>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Applier {
+    /// `orphans` are the long values that were there when the directory was opened: those without a key are removed.
+    pub(crate) fn start(
+        contents: Arc<Contents>,
+        index: IndexWriter,
+        reader: IndexReader,
+        orphans: Vec<u64>,
+    ) -> Result<Self, Error> {
+        let readers = open_readers_lock(&contents.layout)
+            .map_err(|error| Error::of_system("lock the data directory", &error))?;
+        let mut work = Work {
+            contents: contents.clone(),
+            index,
+            reader,
+            readers,
+            orphans,
+            unused: Vec::new(),
+            unsynced: 0,
+        };
+        let thread = std::thread::Builder::new().name("wirelane-index".to_owned());
+        let thread = thread.spawn(move || work.run()).map_err(|error| {
+            let text = format!("start the thread for the index: {error} — raise `ulimit -u`");
+            Error::new(ErrorKind::Failed, text)
+        })?;
+        Ok(Applier { contents, thread: Some(thread) })
+    }
+}
+
+impl Drop for Applier {
+    /// The index has everything afterwards, so that the next start reads no log.
+    fn drop(&mut self) {
+        self.contents.recent.stop();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Work {
+    contents: Arc<Contents>,
+    index: IndexWriter,
+    reader: IndexReader,
+    /// See `Layout::readers_lock`.
+    readers: File,
+    orphans: Vec<u64>,
+    /// Long values that no key refers to, and whose files are there.
+    unused: Vec<u64>,
+    /// Changes added since the last checkpoint.
+    unsynced: usize,
+}
+
+impl Work {
+    fn run(&mut self) {
+        while let Some(frozen) = self.contents.recent.freeze() {
+            match frozen {
+                Some(frozen) => {
+                    let applied = self.apply(&frozen);
+                    let has_failed = applied.is_err();
+                    self.contents.recent.applied(applied);
+                    if has_failed {
+                        if self.contents.recent.is_stopped() {
+                            // The log has it.
+                            return;
+                        }
+                        std::thread::sleep(RETRY_PAUSE);
+                    } else if self.unsynced > MAX_UNSYNCED {
+                        self.checkpoint();
+                    }
+                }
+                None if self.unsynced > 0 => self.checkpoint(),
+                None => self.remove_orphans(),
+            }
+            self.remove_unused();
+        }
+        let _ = self.index.checkpoint(true);
+        self.unsynced = 0;
+        self.remove_unused();
+    }
+
+    fn apply(&mut self, frozen: &Frozen) -> Result<(), Error> {
+        let uses = self.contents.usage().segments.clone();
+        let applied = match self.index.apply(frozen, &uses) {
+            Err(full) if full.kind() == ErrorKind::Full && self.contents.reserve().release() => {
+                let _ = self.index.checkpoint(true);
+                self.index.apply(frozen, &uses)
+            }
+            applied => applied,
+        }?;
+        let mut usage = self.contents.usage();
+        usage.segments.extend(applied.segments);
+        let run = usage.progress.run.max(frozen.run);
+        if frozen.end.is_some() {
+            usage.progress = Progress { end: frozen.end, batch: frozen.batch, run };
+        }
+        drop(usage);
+        self.unused.extend(applied.unused);
+        self.unsynced += frozen.changes.len() + 1;
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) {
+        // What cannot be moved now is moved later; the log has it too.
+        if self.index.checkpoint(false).is_ok() {
+            self.unsynced = 0;
+        }
+    }
+
+    /// Removes long values and segments that are not needed, unless another process reads.
+    fn remove_unused(&mut self) {
+        let dead = self.dead_segments();
+        if self.unused.is_empty() && dead.is_empty() {
+            return;
+        }
+        if flock(&self.readers, FlockOperation::NonBlockingLockExclusive).is_err() {
+            return;
+        }
+        let contents = &self.contents;
+        self.unused.retain(|number| contents.remove_long(*number).is_err());
+        if !dead.is_empty() {
+            self.remove_segments(&dead);
+        }
+        let _ = flock(&self.readers, FlockOperation::Unlock);
+    }
+
+    /// Segments without a record that is needed.
+    fn dead_segments(&self) -> Vec<u32> {
+        let segments = self.contents.segments();
+        let usage = self.contents.usage();
+        let Some(end) = usage.progress.end else { return Vec::new() };
+        let mut oldest = true;
+        let mut dead = Vec::new();
+        for number in segments.range(..end.segment).map(|(number, _)| *number) {
+            let used = usage.segments.get(&number).copied().unwrap_or_default();
+            // A removal is needed as long as an older segment may have a value of its key: if the index must be made
+            // anew from the log.
+            let needs_removals = used.removals > 0 && !oldest && !usage.copied.contains(&number);
+            match used.live == 0 && !needs_removals {
+                true => dead.push(number),
+                false => oldest = false,
+            }
+        }
+        dead
+    }
+
+    fn remove_segments(&mut self, dead: &[u32]) {
+        // After a power loss the index must not be one that needs them.
+        if self.index.checkpoint(false).is_err() {
+            return;
+        }
+        self.unsynced = 0;
+        let mut removed = Vec::new();
+        for number in dead {
+            let Some(segment) = self.contents.segment(*number) else { continue };
+            match std::fs::remove_file(&segment.path) {
+                Err(error) if error.kind() != std::io::ErrorKind::NotFound => break,
+                _ => {}
+            }
+            self.contents.remove_segment(*number);
+            let mut usage = self.contents.usage();
+            usage.segments.remove(number);
+            usage.copied.remove(number);
+            removed.push(*number);
+        }
+        let _ = self.index.forget(&removed);
+        self.unsynced += 1;
+    }
+
+    /// Removes some long values of an earlier run that were not complete when it ended.
+    fn remove_orphans(&mut self) {
+        let from = self.orphans.len().saturating_sub(ORPHANS_AT_ONCE);
+        for number in self.orphans.split_off(from) {
+            if matches!(self.reader.has_long(number), Ok(false)) {
+                self.unused.push(number);
+            }
+        }
+    }
+}
+
+/// The use of segments that are in the log.
+pub(crate) fn known_uses(
+    uses: BTreeMap<u32, crate::index::SegmentUse>,
+    segments: &crate::log::Segments,
+) -> BTreeMap<u32, crate::index::SegmentUse> {
+    uses.into_iter().filter(|(number, _)| segments.contains_key(number)).collect()
+}
+
+/// Changes after which the index is synced.
+const MAX_UNSYNCED: usize = 100_000;
+const RETRY_PAUSE: Duration = Duration::from_millis(200);
+const ORPHANS_AT_ONCE: usize = 1000;

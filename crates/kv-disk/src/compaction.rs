@@ -1,0 +1,160 @@
+//! Frees the space of values that were replaced or deleted: what is still needed of a segment is appended to the log again,
+//! so that the segment can be removed.
+//!
+//! While there are writes, each batch takes some records with it, about as many bytes as it has itself: so they cost no sync of
+//! their own, and the log does not grow faster than space is freed.
+
+use std::sync::Arc;
+
+use crate::contents::start_of;
+use crate::error::Error;
+use crate::log::{ScannedRecord, SegmentReader};
+use crate::record::{Record, RecordKind};
+use crate::segment::{START, Segment};
+use crate::writer::Writer;
+
+/// A segment that is being copied.
+#[derive(Debug)]
+pub(crate) struct Compaction {
+    reader: SegmentReader,
+    /// Whether all records so far were intact, or are not needed.
+    is_intact: bool,
+}
+
+/// A record that is appended again with the next batch.
+#[derive(Debug)]
+pub(crate) struct MovedRecord {
+    record: ScannedRecord,
+    body: Vec<u8>,
+}
+
+impl MovedRecord {
+    pub(crate) fn record(&self) -> Record<'_> {
+        let header = &self.record.header;
+        Record {
+            kind: header.kind,
+            key: &self.record.key,
+            version: header.version,
+            expires: header.expires,
+            length: header.length,
+            body: &self.body,
+        }
+    }
+
+    pub(crate) fn long(&self) -> Option<u64> {
+        self.record.long
+    }
+}
+
+impl Writer {
+    /// Copies some records, if much of the log is not used; returns whether there is more to do. `urgent`: if any of it is not
+    /// used.
+    pub(crate) fn compact(&mut self, urgent: bool) -> Result<bool, Error> {
+        if self.compaction.is_none() {
+            self.compaction = self.choose(urgent);
+        }
+        if self.compaction.is_none() {
+            return Ok(false);
+        }
+        self.collect(MAX_BYTES_AT_ONCE)?;
+        self.append_moved()?;
+        Ok(true)
+    }
+
+    /// Begins a compaction if it is time to.
+    pub(crate) fn begin_compaction(&mut self) {
+        if self.compaction.is_none() {
+            self.compaction = self.choose(false);
+        }
+    }
+
+    /// Reads records that the next batch appends again: about so many bytes, or a part of the segment that has none.
+    pub(crate) fn collect(&mut self, bytes: usize) -> Result<(), Error> {
+        let Some(mut compaction) = self.compaction.take() else { return Ok(()) };
+        let (mut collected, mut read) = (0, 0);
+        while collected < bytes && read < MAX_BYTES_READ {
+            let from = compaction.reader.at;
+            let Some(batch) = compaction.reader.next_batch()? else {
+                self.finish(&compaction);
+                return Ok(());
+            };
+            read += (batch.end.offset - from) as usize;
+            let is_oldest =
+                self.contents.oldest_segment() == Some(compaction.reader.segment.number);
+            for record in batch.records {
+                let length = record.header.record_bytes();
+                if self.is_needed(&record, is_oldest)? && self.take(&mut compaction, record)? {
+                    collected += length;
+                }
+            }
+        }
+        self.compaction = Some(compaction);
+        Ok(())
+    }
+
+    fn choose(&self, urgent: bool) -> Option<Compaction> {
+        let usage = self.contents.usage();
+        let end = usage.progress.end?;
+        let segments = self.contents.segments();
+        let candidates = segments.range(..end.segment.min(self.log.segment()));
+        let live =
+            |segment: &Segment| usage.segments.get(&segment.number).map_or(0, |used| used.live);
+        let all = |segment: &Segment| u64::from(segment.end().saturating_sub(START));
+        let candidates: Vec<&Arc<Segment>> = candidates
+            .map(|(_, segment)| segment)
+            .filter(|segment| !usage.copied.contains(&segment.number))
+            .collect();
+        let total: u64 = candidates.iter().map(|segment| all(segment)).sum();
+        let needed: u64 = candidates.iter().map(|segment| live(segment)).sum();
+        let dead = |segment: &Segment| all(segment).saturating_sub(live(segment));
+        let chosen = candidates.into_iter().max_by_key(|segment| dead(segment))?;
+        let is_due = match urgent {
+            true => dead(chosen) * 16 >= all(chosen),
+            // Half of the log, and two segments more: then the one that is used least has little to copy.
+            false => total >= needed * 2 + u64::from(self.log.segment_bytes()) * 2,
+        };
+        let from = start_of(chosen.number).offset;
+        let reader = || SegmentReader::new(chosen.clone(), from);
+        is_due.then(|| Compaction { reader: reader(), is_intact: true })
+    }
+
+    fn is_needed(&self, record: &ScannedRecord, is_oldest: bool) -> Result<bool, Error> {
+        let current = self.row(&record.key)?;
+        Ok(match record.header.kind {
+            RecordKind::Value | RecordKind::LongValue => {
+                current.is_some_and(|row| row.at == record.at)
+            }
+            RecordKind::Deletion | RecordKind::Expiry => current.is_none() && !is_oldest,
+            // The index has it.
+            RecordKind::Run => false,
+        })
+    }
+
+    /// Keeps a record for the next batch; returns whether it is intact.
+    fn take(&mut self, compaction: &mut Compaction, record: ScannedRecord) -> Result<bool, Error> {
+        let (mut buffer, bytes) = (Vec::new(), record.header.record_bytes());
+        let read = compaction.reader.segment.read(record.at.offset, bytes, &mut buffer);
+        let read = read.map_err(|error| Error::of_system("read from disk", &error))?;
+        let body =
+            read.filter(|read| read.header.has_body(read.body)).map(|read| read.body.to_vec());
+        match body {
+            Some(body) => self.moved.push(MovedRecord { record, body }),
+            // Its value stays where it is, so that reads of it say that it is damaged.
+            None => compaction.is_intact = false,
+        }
+        Ok(compaction.is_intact)
+    }
+
+    /// All of a segment was read.
+    fn finish(&mut self, compaction: &Compaction) {
+        let (segment, at) = (&compaction.reader.segment, compaction.reader.at);
+        // A segment with damage stays; it is not chosen again.
+        let is_intact = compaction.is_intact && at >= segment.end();
+        self.copied.push((segment.number, is_intact));
+    }
+}
+
+/// The bytes that are copied between other writes.
+const MAX_BYTES_AT_ONCE: usize = 4 << 20;
+/// The bytes that are read for a batch, if they have nothing that is needed.
+const MAX_BYTES_READ: usize = 8 << 20;

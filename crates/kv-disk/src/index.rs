@@ -1,0 +1,459 @@
+//! The index: where each key's value is in the log. An SQLite database that one thread fills, behind the log, and that
+//! any number of threads read.
+//!
+//! It holds nothing that the log does not have, and is not synced with each change: after a power loss it may be older than
+//! the log, which says what to add. Each row has a checksum.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, Row as Columns, params};
+
+use crate::error::{Error, ErrorKind};
+use crate::metadata::{Metadata, damaged};
+use crate::position::Position;
+use crate::recent::{Change, Frozen};
+
+/// SQLite's `application_id` of our databases: "WLKV".
+const APPLICATION: i64 = 0x574c_4b56;
+/// The format that this program reads and writes. Others are refused.
+const FORMAT: i64 = 3;
+
+const TABLES: &str = "
+    CREATE TABLE kv (
+        key BLOB PRIMARY KEY,
+        version INTEGER NOT NULL,
+        expires INTEGER,
+        length INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        bytes INTEGER NOT NULL,
+        long INTEGER,
+        sum INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX expiring ON kv (expires) WHERE expires IS NOT NULL;
+    CREATE INDEX long ON kv (long, length) WHERE long IS NOT NULL;
+    CREATE TABLE segments (number INTEGER PRIMARY KEY, live INTEGER NOT NULL, removals INTEGER NOT NULL);
+    CREATE TABLE log (position INTEGER, batch INTEGER NOT NULL, run INTEGER NOT NULL);
+    INSERT INTO log VALUES (NULL, 0, 0);
+";
+
+/// A key's row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) metadata: Metadata,
+    /// Its record in the log.
+    pub(crate) at: Position,
+    /// The length of the record.
+    pub(crate) bytes: u32,
+    /// The number of the value's file, if it is in one of its own.
+    pub(crate) long: Option<u64>,
+}
+
+/// What the index has of the log.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Where the rest begins; `None`: the index has nothing.
+    pub(crate) end: Option<Position>,
+    /// The last batch.
+    pub(crate) batch: u64,
+    /// The last run of a store.
+    pub(crate) run: u64,
+}
+
+/// How much of a segment is in use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct SegmentUse {
+    /// The bytes of records that the index refers to.
+    pub(crate) live: u64,
+    /// The number of records which say that a key has no value.
+    pub(crate) removals: u64,
+}
+
+/// The result of adding changes.
+#[derive(Debug, Default)]
+pub(crate) struct Applied {
+    /// The segments whose use has changed.
+    pub(crate) segments: BTreeMap<u32, SegmentUse>,
+    /// Long values that no key refers to any more.
+    pub(crate) unused: Vec<u64>,
+}
+
+/// The index, open for writing.
+pub(crate) struct IndexWriter {
+    connection: Connection,
+}
+
+/// The index, open for reading.
+pub(crate) struct IndexReader {
+    connection: Connection,
+}
+
+impl IndexWriter {
+    /// Opens the index, and creates it if it does not exist.
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let call = format!("open {}", path.display());
+        let fresh = !path.exists();
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+            | OpenFlags::SQLITE_OPEN_CREATE
+            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        if fresh {
+            create_private(path).map_err(|error| Error::of_system(&call, &error))?;
+        }
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(|error| Error::of(&call, &error))?;
+        let failed = |error| Error::of(&call, &error);
+        if !fresh {
+            // Before any change: a database of another program is not modified.
+            check_format(&connection, path)?;
+        }
+        // Synced by checkpoints only: see the module's head.
+        let settings = "
+            PRAGMA page_size = 4096;
+            PRAGMA journal_mode = WAL;
+            PRAGMA synchronous = NORMAL;
+            PRAGMA wal_autocheckpoint = 0;
+            PRAGMA journal_size_limit = 16777216;
+            PRAGMA cache_size = -65536;
+            PRAGMA temp_store = MEMORY;";
+        connection.execute_batch(settings).map_err(failed)?;
+        if is_empty(&connection).map_err(failed)? {
+            let create = format!(
+                "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT;"
+            );
+            connection.execute_batch(&create).map_err(failed)?;
+        }
+        check_format(&connection, path)?;
+        Ok(IndexWriter { connection })
+    }
+
+    /// Adds changes, all or none. `uses` is the use of the segments before.
+    pub(crate) fn apply(
+        &mut self,
+        frozen: &Frozen,
+        uses: &BTreeMap<u32, SegmentUse>,
+    ) -> Result<Applied, Error> {
+        let failed = |error| Error::of("write to the index", &error);
+        self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
+        let applied = self.apply_in_transaction(frozen, uses).and_then(|applied| {
+            self.connection.execute_batch("COMMIT")?;
+            Ok(applied)
+        });
+        applied.map_err(|error| {
+            // SQLite may have rolled back by itself.
+            if !self.connection.is_autocommit() {
+                let _ = self.connection.execute_batch("ROLLBACK");
+            }
+            failed(error)
+        })
+    }
+
+    fn apply_in_transaction(
+        &self,
+        frozen: &Frozen,
+        uses: &BTreeMap<u32, SegmentUse>,
+    ) -> rusqlite::Result<Applied> {
+        let mut applied = Applied { unused: frozen.unused.clone(), ..Applied::default() };
+        let Applied { segments, unused } = &mut applied;
+        let in_use = |segments: &mut BTreeMap<u32, SegmentUse>, number| {
+            *segments
+                .entry(number)
+                .or_insert_with(|| uses.get(&number).copied().unwrap_or_default())
+        };
+        let connection = &self.connection;
+        let mut select =
+            connection.prepare_cached("SELECT position, bytes, long FROM kv WHERE key = ?")?;
+        let mut put = connection.prepare_cached(PUT)?;
+        let mut delete = connection.prepare_cached("DELETE FROM kv WHERE key = ?")?;
+        for (key, change) in &frozen.changes {
+            let old = select.query_row(params![key], |columns| {
+                let at = Position::from_column(columns.get(0)?);
+                Ok((at, columns.get::<_, u32>(1)?, columns.get::<_, Option<i64>>(2)?))
+            });
+            let old = old.optional()?;
+            if let Some((at, bytes, long)) = old {
+                let mut old_use = in_use(segments, at.segment);
+                old_use.live = old_use.live.saturating_sub(u64::from(bytes));
+                segments.insert(at.segment, old_use);
+                let long = long.map(|long| long as u64);
+                unused.extend(long.filter(|long| Some(*long) != change.long()));
+            }
+            match change {
+                Change::Value(row) => {
+                    let Metadata { version, expires, length } = row.metadata;
+                    put.execute(params![
+                        key,
+                        version as i64,
+                        expires.map(|at| at as i64),
+                        length as i64,
+                        row.at.to_column(),
+                        row.bytes,
+                        row.long.map(|long| long as i64),
+                        row.sum(key)
+                    ])?;
+                    let mut new_use = in_use(segments, row.at.segment);
+                    new_use.live += u64::from(row.bytes);
+                    segments.insert(row.at.segment, new_use);
+                }
+                Change::Removed { at, .. } => {
+                    if old.is_some() {
+                        delete.execute(params![key])?;
+                    }
+                    let mut new_use = in_use(segments, at.segment);
+                    new_use.removals += 1;
+                    segments.insert(at.segment, new_use);
+                }
+            }
+        }
+        let mut save =
+            connection.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?, ?, ?)")?;
+        for (number, SegmentUse { live, removals }) in segments.iter() {
+            save.execute(params![number, *live as i64, *removals as i64])?;
+        }
+        if let Some(end) = frozen.end {
+            let update = "UPDATE log SET position = ?, batch = ?, run = max(run, ?)";
+            connection.prepare_cached(update)?.execute(params![
+                end.to_column(),
+                frozen.batch as i64,
+                frozen.run as i64
+            ])?;
+        }
+        Ok(applied)
+    }
+
+    /// Forgets segments that were removed from the log.
+    pub(crate) fn forget(&self, segments: &[u32]) -> Result<(), Error> {
+        let failed = |error| Error::of("write to the index", &error);
+        let mut delete = self
+            .connection
+            .prepare_cached("DELETE FROM segments WHERE number = ?")
+            .map_err(failed)?;
+        for number in segments {
+            delete.execute(params![number]).map_err(failed)?;
+        }
+        Ok(())
+    }
+
+    /// Syncs what was added, and moves it into the database; returns whether all of it was moved.
+    pub(crate) fn checkpoint(&self, truncate: bool) -> Result<bool, Error> {
+        let mode = if truncate { "TRUNCATE" } else { "PASSIVE" };
+        let moved =
+            self.connection.query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |columns| {
+                let counts: (i64, i64, i64) = (columns.get(0)?, columns.get(1)?, columns.get(2)?);
+                Ok(counts.0 == 0 && counts.1 == counts.2)
+            });
+        moved.map_err(|error| Error::of("write to the index", &error))
+    }
+}
+
+impl IndexReader {
+    pub(crate) fn open(path: &Path) -> Result<Self, Error> {
+        let call = format!("open {}", path.display());
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection =
+            Connection::open_with_flags(path, flags).map_err(|error| Error::of(&call, &error))?;
+        let settings = "PRAGMA query_only = ON; PRAGMA cache_size = -4096;";
+        connection.execute_batch(settings).map_err(|error| Error::of(&call, &error))?;
+        check_format(&connection, path)?;
+        Ok(IndexReader { connection })
+    }
+
+    fn statement(&self, text: &str) -> Result<CachedStatement<'_>, Error> {
+        self.connection.prepare_cached(text).map_err(failed_read)
+    }
+
+    /// From now on, reads see what there is now.
+    pub(crate) fn freeze(&self) -> Result<(), Error> {
+        self.connection.execute_batch("BEGIN; SELECT count(*) FROM log;").map_err(failed_read)
+    }
+
+    pub(crate) fn progress(&self) -> Result<Progress, Error> {
+        let mut statement = self.statement("SELECT position, batch, run FROM log")?;
+        let progress = statement.query_row([], |columns| {
+            let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
+            let end = columns.get::<_, Option<i64>>(0)?.map(Position::from_column);
+            Ok(Progress { end, batch: number(1)?, run: number(2)? })
+        });
+        progress.map_err(failed_read)
+    }
+
+    pub(crate) fn segments(&self) -> Result<BTreeMap<u32, SegmentUse>, Error> {
+        let mut statement = self.statement("SELECT number, live, removals FROM segments")?;
+        let uses = statement.query_map([], |columns| {
+            let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
+            Ok((columns.get(0)?, SegmentUse { live: number(1)?, removals: number(2)? }))
+        });
+        uses.and_then(Iterator::collect).map_err(failed_read)
+    }
+
+    /// The row of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Result<Option<Row>, Error> {
+        let mut statement = self.statement(GET)?;
+        let mut rows = statement.query(params![key]).map_err(failed_read)?;
+        let row = rows.next().map_err(failed_read)?;
+        row.map(|columns| read_row(columns, key)).transpose()
+    }
+
+    /// Calls `take` with the rows of keys with a prefix, after a key, in order, while it returns `true`. A row that is
+    /// damaged is an error in its place.
+    pub(crate) fn scan(
+        &self,
+        prefix: &[u8],
+        after: &[u8],
+        mut take: impl FnMut(&[u8], Result<Row, Error>) -> bool,
+    ) -> Result<(), Error> {
+        let mut statement = self.statement(SCAN)?;
+        let mut rows = statement.query(params![after, prefix]).map_err(failed_read)?;
+        while let Some(columns) = rows.next().map_err(failed_read)? {
+            let key = columns.get_ref(7).and_then(|key| Ok(key.as_blob()?)).map_err(failed_read)?;
+            if !key.starts_with(prefix) || !take(key, read_row(columns, key)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Some keys whose values expired before `now`, and the versions of these.
+    pub(crate) fn expired(&self, now: u64, max: u32) -> Result<Vec<(Box<[u8]>, u64)>, Error> {
+        let select =
+            "SELECT key, version FROM kv WHERE expires IS NOT NULL AND expires <= ? LIMIT ?";
+        let mut statement = self.statement(select)?;
+        let expired = statement.query_map(params![now as i64, max], |columns| {
+            let version = columns.get::<_, i64>(1)? as u64;
+            Ok((columns.get::<_, Vec<u8>>(0)?.into_boxed_slice(), version))
+        });
+        expired.and_then(Iterator::collect).map_err(failed_read)
+    }
+
+    /// Whether any value expires.
+    pub(crate) fn has_expiring(&self) -> Result<bool, Error> {
+        let select = "SELECT EXISTS (SELECT 1 FROM kv WHERE expires IS NOT NULL)";
+        self.statement(select)?.query_row([], |columns| columns.get(0)).map_err(failed_read)
+    }
+
+    pub(crate) fn keys(&self) -> Result<u64, Error> {
+        let count =
+            self.statement("SELECT count(*) FROM kv")?.query_row([], |columns| columns.get(0));
+        count.map(|count: i64| count as u64).map_err(failed_read)
+    }
+
+    /// Whether a key has a long value in this file.
+    pub(crate) fn has_long(&self, long: u64) -> Result<bool, Error> {
+        let select = "SELECT EXISTS (SELECT 1 FROM kv WHERE long = ?)";
+        let mut statement = self.statement(select)?;
+        statement.query_row(params![long as i64], |columns| columns.get(0)).map_err(failed_read)
+    }
+
+    /// The bytes of all long values.
+    pub(crate) fn long_bytes(&self) -> Result<u64, Error> {
+        let select = "SELECT coalesce(sum(length), 0) FROM kv WHERE long IS NOT NULL";
+        let bytes = self.statement(select)?.query_row([], |columns| columns.get(0));
+        bytes.map(|bytes: i64| bytes as u64).map_err(failed_read)
+    }
+
+    /// Errors of the database, as SQLite reports them.
+    pub(crate) fn problems(&self) -> Result<Vec<String>, Error> {
+        let mut problems = Vec::new();
+        let mut statement = self.statement("PRAGMA integrity_check(100)")?;
+        let mut rows = statement.query([]).map_err(failed_read)?;
+        loop {
+            let problem = match rows.next() {
+                Ok(None) => return Ok(problems),
+                Ok(Some(columns)) => columns.get(0).unwrap_or_default(),
+                Err(error) => {
+                    problems.push(format!("integrity check incomplete: {error}"));
+                    return Ok(problems);
+                }
+            };
+            if problem != "ok" {
+                problems.push(problem);
+            }
+        }
+    }
+}
+
+impl Row {
+    fn sum(&self, key: &[u8]) -> u32 {
+        let Metadata { version, expires, length } = self.metadata;
+        let mut bytes = [0; 48];
+        let numbers = [
+            version,
+            expires.map_or(0, |expires| expires | 1 << 63),
+            length,
+            self.at.to_column() as u64,
+            self.long.map_or(0, |long| long | 1 << 63),
+            u64::from(self.bytes),
+        ];
+        for (bytes, number) in bytes.chunks_exact_mut(8).zip(numbers) {
+            bytes.copy_from_slice(&number.to_le_bytes());
+        }
+        crc32c::crc32c_append(crc32c::crc32c(&bytes), key)
+    }
+}
+
+fn read_row(columns: &Columns<'_>, key: &[u8]) -> Result<Row, Error> {
+    let read = || -> rusqlite::Result<(Row, u32)> {
+        let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
+        let metadata = Metadata {
+            version: number(0)?,
+            expires: columns.get::<_, Option<i64>>(1)?.map(|at| at as u64),
+            length: number(2)?,
+        };
+        let at = Position::from_column(columns.get(3)?);
+        let long = columns.get::<_, Option<i64>>(5)?.map(|long| long as u64);
+        Ok((Row { metadata, at, bytes: columns.get(4)?, long }, columns.get(6)?))
+    };
+    match read() {
+        Ok((row, sum)) if sum == row.sum(key) => Ok(row),
+        _ => Err(damaged(key)),
+    }
+}
+
+fn failed_read(error: rusqlite::Error) -> Error {
+    Error::of("read from the index", &error)
+}
+
+/// Creates an empty file that only its owner may read, whatever the mode of the directory. SQLite gives its log the
+/// same mode.
+pub(crate) fn create_private(path: &Path) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600).open(path).map(drop)
+}
+
+pub(crate) fn pragma(connection: &Connection, pragma: &str) -> rusqlite::Result<i64> {
+    connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))
+}
+
+/// Whether the database has no tables: the process that created it died first.
+fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
+    connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
+}
+
+/// Refuses a database of another program, or of another format.
+fn check_format(connection: &Connection, path: &Path) -> Result<(), Error> {
+    let call = format!("open {}", path.display());
+    let failed = |error| Error::of(&call, &error);
+    if is_empty(connection).map_err(failed)? {
+        return Ok(());
+    }
+    if pragma(connection, "application_id").map_err(failed)? != APPLICATION {
+        let text = format!("{call}: the database is of another program — choose another directory");
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
+    let format = pragma(connection, "user_version").map_err(failed)?;
+    if format != FORMAT {
+        let text = format!(
+            "{call}: unsupported format {format}, this program supports format {FORMAT} — use the version that \
+             wrote it; nothing was changed"
+        );
+        return Err(Error::new(ErrorKind::Refused, text));
+    }
+    Ok(())
+}
+
+const GET: &str =
+    "SELECT version, expires, length, position, bytes, long, sum FROM kv WHERE key = ?";
+const SCAN: &str = "SELECT version, expires, length, position, bytes, long, sum, key FROM kv \
+                    WHERE key > ?1 AND key >= ?2 ORDER BY key";
+const PUT: &str = "INSERT OR REPLACE INTO kv VALUES (?, ?, ?, ?, ?, ?, ?, ?)";

@@ -1,0 +1,216 @@
+//! Changes that are durable in the log and not yet in the index. Readers look here first.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::index::Row;
+use crate::position::Position;
+
+/// The last change of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Value(Row),
+    /// The key has no value: where the log says so, and the version of that change.
+    Removed {
+        at: Position,
+        version: u64,
+    },
+}
+
+impl Change {
+    /// The file of the value, if it has one of its own.
+    pub(crate) fn long(&self) -> Option<u64> {
+        match self {
+            Change::Value(row) => row.long,
+            Change::Removed { .. } => None,
+        }
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        match self {
+            Change::Value(row) => row.metadata.version,
+            Change::Removed { version, .. } => *version,
+        }
+    }
+}
+
+pub(crate) type Changes = BTreeMap<Box<[u8]>, Change>;
+
+/// Changes that are being added to the index.
+#[derive(Debug, Default)]
+pub(crate) struct Frozen {
+    pub(crate) changes: Changes,
+    /// Where the log after them begins.
+    pub(crate) end: Option<Position>,
+    /// The last batch and the last run in them.
+    pub(crate) batch: u64,
+    pub(crate) run: u64,
+    /// Long values that were replaced before the index had them.
+    pub(crate) unused: Vec<u64>,
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Recent {
+    inner: Mutex<Inner>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    active: Frozen,
+    /// The bytes of the keys of `active`, and of its entries.
+    bytes: usize,
+    frozen: Option<Arc<Frozen>>,
+    /// Why the index could not take up the frozen ones.
+    failure: Option<Error>,
+    stopped: bool,
+}
+
+impl Recent {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds the changes of a batch, which is durable.
+    pub(crate) fn add(
+        &self,
+        changes: impl IntoIterator<Item = (Box<[u8]>, Change)>,
+        end: Position,
+        batch: u64,
+        run: Option<u64>,
+    ) {
+        let mut inner = self.lock();
+        for (key, change) in changes {
+            let bytes = key.len() + ENTRY_BYTES;
+            match inner.active.changes.insert(key, change) {
+                None => inner.bytes += bytes,
+                Some(replaced) if replaced.long() == change.long() => {}
+                Some(replaced) => inner.active.unused.extend(replaced.long()),
+            }
+        }
+        inner.active.end = Some(end);
+        inner.active.batch = batch;
+        inner.active.run = run.unwrap_or(0).max(inner.active.run);
+        let is_large = inner.bytes >= FREEZE_BYTES;
+        drop(inner);
+        if is_large {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until there is space for more changes; fails if the index cannot take up the earlier ones.
+    pub(crate) fn make_space(&self) -> Result<(), Error> {
+        let mut inner = self.lock();
+        while inner.bytes >= MAX_BYTES {
+            if let Some(failure) = &inner.failure {
+                return Err(failure.clone());
+            }
+            inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
+        }
+        Ok(())
+    }
+
+    /// Waits until the index has all changes added before; returns whether it has.
+    pub(crate) fn flush(&self) -> bool {
+        let mut inner = self.lock();
+        let Some(end) = inner.active.end.or(inner.frozen.as_ref().and_then(|frozen| frozen.end))
+        else {
+            return true;
+        };
+        let is_pending = |frozen: Option<&Frozen>| {
+            frozen.and_then(|frozen| frozen.end).is_some_and(|first| first <= end)
+        };
+        while is_pending(Some(&inner.active)) || is_pending(inner.frozen.as_deref()) {
+            if inner.failure.is_some() || inner.stopped {
+                return false;
+            }
+            self.changed.notify_all();
+            let waited = self.changed.wait_timeout(inner, FLUSH_POLL);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+
+    /// The last change of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Option<Change> {
+        let inner = self.lock();
+        let frozen = || inner.frozen.as_ref().and_then(|frozen| frozen.changes.get(key));
+        inner.active.changes.get(key).or_else(frozen).copied()
+    }
+
+    /// The changes of keys with a prefix, after a key.
+    pub(crate) fn with_prefix(&self, prefix: &[u8], after: &[u8]) -> Changes {
+        let from = match after >= prefix && !after.is_empty() {
+            true => Bound::Excluded(after),
+            false => Bound::Included(prefix),
+        };
+        let inner = self.lock();
+        let matching = |changes: &Changes| {
+            let range = changes.range::<[u8], _>((from, Bound::Unbounded));
+            let matching = range.take_while(|(key, _)| key.starts_with(prefix));
+            matching.map(|(key, change)| (key.clone(), *change)).collect::<Changes>()
+        };
+        let mut all = inner.frozen.as_ref().map(|frozen| matching(&frozen.changes));
+        let active = matching(&inner.active.changes);
+        match &mut all {
+            Some(all) => all.extend(active),
+            None => return active,
+        }
+        all.unwrap_or_default()
+    }
+
+    /// The bytes of the log that the index does not have yet begin after this batch; for the index to take up. Waits until
+    /// there are some, but not for long. `None`: it was stopped, and there are none.
+    pub(crate) fn freeze(&self) -> Option<Option<Arc<Frozen>>> {
+        let mut inner = self.lock();
+        if inner.frozen.is_none() && inner.bytes < FREEZE_BYTES && !inner.stopped {
+            let waited = self.changed.wait_timeout(inner, FREEZE_INTERVAL);
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        if inner.frozen.is_none() && inner.active.end.is_some() {
+            inner.frozen = Some(Arc::new(std::mem::take(&mut inner.active)));
+            inner.bytes = 0;
+        }
+        match (inner.frozen.clone(), inner.stopped) {
+            (None, true) => None,
+            (frozen, _) => Some(frozen),
+        }
+    }
+
+    /// The index has the frozen changes, or could not take them up.
+    pub(crate) fn applied(&self, result: Result<(), Error>) {
+        let mut inner = self.lock();
+        match result {
+            Ok(()) => (inner.frozen, inner.failure) = (None, None),
+            Err(failure) => inner.failure = Some(failure),
+        }
+        self.changed.notify_all();
+    }
+
+    /// Why the index cannot take up changes, if it cannot.
+    pub(crate) fn failure(&self) -> Option<Error> {
+        self.lock().failure.clone()
+    }
+
+    /// Ends the thread that fills the index, when it has what is here.
+    pub(crate) fn stop(&self) {
+        self.lock().stopped = true;
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.lock().stopped
+    }
+}
+
+/// The approximate size of an entry without its key.
+const ENTRY_BYTES: usize = 128;
+/// The size at which changes are given to the index, and the one at which writes wait for it.
+const FREEZE_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 32 << 20;
+/// How long changes wait for more.
+const FREEZE_INTERVAL: Duration = Duration::from_millis(100);
+const FLUSH_POLL: Duration = Duration::from_millis(10);

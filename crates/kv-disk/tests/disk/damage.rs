@@ -1,0 +1,101 @@
+//! Bits that flip on the disk: each value is read as written, or is an error; the rest still works.
+
+use super::log::{SEGMENT, copy_directory};
+use super::*;
+
+#[test]
+fn damage_affects_only_damaged_values_and_is_never_returned() {
+    let dir = TempDir::new("damaged");
+    let [data, left] = ["data", "left"].map(|name| dir.0.join(name));
+    let value = |n: usize| bytes(3000 + n, n);
+    let names: Vec<Vec<u8>> = (0..200).map(|n| format!("key{n}").into_bytes()).collect();
+    {
+        let disk = Disk::open(&data).unwrap();
+        let mut writer = disk.writer().unwrap();
+        for (n, name) in names.iter().enumerate() {
+            writer.save(&[put(name, 1, &value(n))]).unwrap();
+        }
+        save_long(&mut writer, b"long", 7, 1, &bytes(4 * CHUNK_BYTES, 9));
+    }
+    let (mut found, mut refused, mut written) = (0, 0, 0);
+    for round in 0..90_usize {
+        copy_directory(&data, &left);
+        // The index's first page has the header of the database: it is refused as a whole.
+        let (file, from) =
+            [(SEGMENT, 64), ("long/0000000000000007", 0), ("wirelane.db", 4096)][round % 3];
+        let mut changed = std::fs::read(left.join(file)).unwrap();
+        let at = from + (round * 7_919_317) % (changed.len() - from);
+        changed[at] ^= 0x40;
+        std::fs::write(left.join(file), &changed).unwrap();
+        let disk = Disk::open(&left).unwrap();
+        let mut writer = disk.writer().unwrap_or_else(|error| panic!("{file} at {at}: {error}"));
+        let (mut reader, mut right) = (writer.reader().unwrap(), 0);
+        for (n, name) in names.iter().enumerate() {
+            let mut read = ReadValue::default();
+            match reader.read(name, &mut read) {
+                Ok(Some(_)) => {
+                    assert!(read.bytes == value(n), "{file} at {at}: a damaged value was returned");
+                    right += 1;
+                }
+                Ok(None) => assert_eq!(file, "wirelane.db"),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{error}"),
+            }
+        }
+        let mut read = ReadValue::default();
+        match reader.read(b"long", &mut read) {
+            Ok(Some(_)) => assert!(read.bytes == bytes(4 * CHUNK_BYTES, 9), "{file} at {at}"),
+            Ok(None) => assert_eq!(file, "wirelane.db"),
+            Err(error) => assert_eq!(error.kind(), ErrorKind::Damaged, "{error}"),
+        }
+        refused += 200 - right;
+        // New keys are written.
+        let new = |n: usize| writer.save(&[put(&bytes(20, n), 1, b"still written")]).is_ok();
+        written += (0..20).map(new).filter(|written| *written).count();
+        drop((reader, writer));
+        let checked = check(&left, |_, _| {}).unwrap();
+        found += usize::from(!checked.is_sound());
+        if file != "wirelane.db" {
+            assert!(checked.damaged.len() <= 1, "{file} at {at}: {:?}", checked.damaged);
+        }
+    }
+    // The other flips hit unused bytes.
+    assert!(found >= 60, "only {found} of 90 were detected");
+    assert_eq!(written, 90 * 20);
+    assert!(refused < 90 * 20, "one byte damages {} of 200 values", refused / 90);
+}
+
+/// The bytes of a damaged value are not given new checksums when they are copied.
+#[test]
+fn compaction_does_not_hide_damage() {
+    let dir = TempDir::new("copied");
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    writer.set_segment_bytes(64 << 10);
+    writer
+        .save(&[put(b"damaged", 1, &bytes(3000, 1)), put(b"intact", 1, &bytes(3000, 2))])
+        .unwrap();
+    let path = dir.0.join(SEGMENT);
+    let mut log = std::fs::read(&path).unwrap();
+    log[1000] ^= 1;
+    std::fs::write(&path, log).unwrap();
+    let first = |directory: &Path| {
+        let names = std::fs::read_dir(directory.join("log")).unwrap().flatten();
+        let mut names: Vec<_> = names.map(|entry| entry.file_name()).collect();
+        names.sort();
+        names.into_iter().nth(1).is_some_and(|second| second.to_str() > Some("00000020.log"))
+    };
+    // Until all other segments of the beginning are removed.
+    let mut version = 2;
+    until("segments are removed", || {
+        version += 1;
+        writer.save(&[put(b"other", version, &bytes(20_000, 3))]).unwrap();
+        writer.clean_up(0).unwrap();
+        first(&dir.0)
+    });
+    let mut reader = writer.reader().unwrap();
+    assert_eq!(read(&mut reader, b"intact"), Some((bytes(3000, 2), 1)));
+    let error = reader.read(b"damaged", &mut ReadValue::default()).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Damaged);
+    writer.save(&[put(b"damaged", version + 1, b"again")]).unwrap();
+    assert_eq!(read(&mut reader, b"damaged"), Some((b"again".to_vec(), version + 1)));
+}
