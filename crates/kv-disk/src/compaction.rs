@@ -81,9 +81,12 @@ impl Writer {
             read += (batch.end.offset - from) as usize;
             let is_oldest =
                 self.contents.oldest_segment() == Some(compaction.reader.segment.number);
-            for record in batch.records {
+            let is_needed = self.are_needed(&batch.records, is_oldest)?;
+            for (record, _) in
+                batch.records.into_iter().zip(is_needed).filter(|(_, needed)| *needed)
+            {
                 let length = record.header.record_bytes();
-                if self.is_needed(&record, is_oldest)? && self.take(&mut compaction, record)? {
+                if self.take(&mut compaction, record)? {
                     collected += length;
                 }
             }
@@ -116,6 +119,21 @@ impl Writer {
         let from = start_of(chosen.number).offset;
         let reader = || SegmentReader::new(chosen.clone(), from);
         is_due.then(|| Compaction { reader: reader(), is_intact: true })
+    }
+
+    /// Which of these records are still needed.
+    fn are_needed(&self, records: &[ScannedRecord], is_oldest: bool) -> Result<Vec<bool>, Error> {
+        loop {
+            // One reading of the index for all: it locks nothing for each of them.
+            let applied = self.contents.recent.applied_count();
+            self.index.freeze()?;
+            let needed = records.iter().map(|record| self.is_needed(record, is_oldest)).collect();
+            self.index.unfreeze()?;
+            // Else a change may have been in neither.
+            if self.contents.recent.applied_count() == applied {
+                return needed;
+            }
+        }
     }
 
     fn is_needed(&self, record: &ScannedRecord, is_oldest: bool) -> Result<bool, Error> {

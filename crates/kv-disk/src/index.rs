@@ -268,6 +268,11 @@ impl IndexReader {
         self.connection.execute_batch("BEGIN; SELECT count(*) FROM log;").map_err(failed_read)
     }
 
+    /// Ends it.
+    pub(crate) fn unfreeze(&self) -> Result<(), Error> {
+        self.connection.execute_batch("COMMIT").map_err(failed_read)
+    }
+
     pub(crate) fn progress(&self) -> Result<Progress, Error> {
         let mut statement = self.statement("SELECT position, batch, run FROM log")?;
         let progress = statement.query_row([], |columns| {

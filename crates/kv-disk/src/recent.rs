@@ -64,6 +64,8 @@ struct Inner {
     /// The bytes of the keys of `active`, and of its entries.
     bytes: usize,
     frozen: Option<Arc<Frozen>>,
+    /// How often the index has taken up changes.
+    applied: u64,
     /// Why the index could not take up the frozen ones.
     failure: Option<Error>,
     stopped: bool,
@@ -141,6 +143,12 @@ impl Recent {
         inner.active.changes.get(key).or_else(frozen).copied()
     }
 
+    /// How often the index has taken up changes: while this is the same, what an earlier reading of the index does not have is
+    /// here.
+    pub(crate) fn applied_count(&self) -> u64 {
+        self.lock().applied
+    }
+
     /// The changes of keys with a prefix, after a key.
     pub(crate) fn with_prefix(&self, prefix: &[u8], after: &[u8]) -> Changes {
         let from = match after >= prefix && !after.is_empty() {
@@ -184,7 +192,10 @@ impl Recent {
     pub(crate) fn applied(&self, result: Result<(), Error>) {
         let mut inner = self.lock();
         match result {
-            Ok(()) => (inner.frozen, inner.failure) = (None, None),
+            Ok(()) => {
+                (inner.frozen, inner.failure) = (None, None);
+                inner.applied += 1;
+            }
             Err(failure) => inner.failure = Some(failure),
         }
         self.changed.notify_all();
@@ -209,8 +220,8 @@ impl Recent {
 /// The approximate size of an entry without its key.
 const ENTRY_BYTES: usize = 128;
 /// The size at which changes are given to the index, and the one at which writes wait for it.
-const FREEZE_BYTES: usize = 4 << 20;
-const MAX_BYTES: usize = 32 << 20;
+const FREEZE_BYTES: usize = 8 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// How long changes wait for more.
-const FREEZE_INTERVAL: Duration = Duration::from_millis(100);
+const FREEZE_INTERVAL: Duration = Duration::from_millis(300);
 const FLUSH_POLL: Duration = Duration::from_millis(10);
