@@ -35,7 +35,7 @@ const NOW: &[Panel] = &[
     panel("Slowest sync", Number, "s", "p99 of saves over five minutes.", &[
         ("max(histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[5m]))))", ""),
     ]).with_limits(0.05, 0.25),
-    panel("Failing disks", Number, "none", "Stores whose last save failed.", &[
+    panel("Failing disks", Number, "none", "Stores whose last save failed, or whose files were removed, moved or replaced.", &[
         ("sum(wirelane_disk_failing{@})", ""),
     ]).with_limits(1.0, 1.0),
     panel("Stores now", Table, "none", "Current status: one row for each store.", &[

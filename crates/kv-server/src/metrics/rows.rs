@@ -46,7 +46,7 @@ rows! {
     DISK_SAVE_DURATION = histogram("disk_save_duration_seconds", "seconds", "Time of a save, with its sync");
     DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");
     DISK_SAVE_FAILURES = counter("disk_save_failures_total", "", "Saves that failed; their writes were rejected");
-    DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed");
+    DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed, or the files were removed, moved or replaced");
     DISK_LOADS = counter("disk_loads_total", "", "Values loaded from disk");
     DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on disk");
 
