@@ -33,7 +33,7 @@ pub mod watch;
 
 pub use checks::CHECKS;
 pub use finding::{Evidence, Finding, Severity, changes_direction, one_line};
-pub use findings_report::{Counts, FindingsReport};
+pub use findings_report::{FindingsReport, SeverityCounts};
 pub use input::{CheckInput, Expectations, gbps, is_roce};
 pub use libfabric::Libfabric;
 
