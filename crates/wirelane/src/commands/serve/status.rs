@@ -42,7 +42,7 @@ pub(super) struct Parts {
     pub(super) prefix: Prefix,
     pub(super) engine: Arc<Engine>,
     pub(super) endpoint: Endpoint,
-    pub(super) grpc: Arc<grpc::Counts>,
+    pub(super) grpc: Arc<grpc::GrpcCounts>,
     pub(super) grpc_sessions: Arc<Sessions>,
     pub(super) offered_transports: OfferedTransports,
     pub(super) events: Arc<LinkEvents>,
