@@ -163,13 +163,13 @@ impl Engine {
 
     /// Whether the store has a disk.
     #[inline]
-    pub(crate) fn is_durable(&self) -> bool {
+    pub(crate) fn has_disk(&self) -> bool {
         self.persistence().is_some()
     }
 
     /// The state of the disk, if the store has one.
-    pub fn durability(&self) -> Option<Durability<'_>> {
-        self.persistence().map(|persistence| Durability {
+    pub fn disk_status(&self) -> Option<DiskStatus<'_>> {
+        self.persistence().map(|persistence| DiskStatus {
             counts: persistence.counts(),
             disk: persistence.disk(),
         })
@@ -311,7 +311,7 @@ impl Engine {
 }
 
 /// The state of the disk.
-pub struct Durability<'e> {
+pub struct DiskStatus<'e> {
     /// Its counters.
     pub counts: &'e PersistenceCounts,
     /// The data directory.

@@ -115,7 +115,7 @@ fn scopes_apply_to_values_on_disk() {
         assert_eq!(team.get(key).unwrap_err().kind(), ErrorKind::Denied);
         assert_eq!(team.stat(key).unwrap_err().kind(), ErrorKind::Denied);
     }
-    let loads = || server.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
+    let loads = || server.engine.disk_status().unwrap().counts.loads.load(Ordering::Relaxed);
     assert_eq!(loads(), 0, "denied values are not loaded");
     assert_eq!(team.get(b"team/b").unwrap().unwrap().to_vec(), b"team/b");
     assert_eq!(loads(), 1);
@@ -195,7 +195,7 @@ fn requests_above_the_rate_limit_cause_no_loads() {
     let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
     assert_eq!(ann.get_many(&keys).unwrap_err().kind(), ErrorKind::RateLimited);
     let refused = access.refusals().of(Refused::Rate);
-    let loads = server.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
+    let loads = server.engine.disk_status().unwrap().counts.loads.load(Ordering::Relaxed);
     assert!(refused > 0 && loads + refused <= 200, "{loads} loaded, {refused} refused");
 }
 

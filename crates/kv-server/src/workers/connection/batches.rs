@@ -22,7 +22,7 @@ impl Connection {
         slot_sequence: Option<u64>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if context.engine.is_durable() {
+        if context.engine.has_disk() {
             self.preload(message, batch, slot_sequence, context)
         } else {
             self.serve(batch, slot_sequence, None, context)

@@ -174,7 +174,7 @@ impl CompletedPutFetch {
         NextStep::Answer(match (purpose, failed) {
             (PutFetchPurpose::Value(reserved, params), false) => {
                 let CommitParams { key, ttl, condition, sequence } = params;
-                if context.engine.is_durable() {
+                if context.engine.has_disk() {
                     let kind = WriteKind::Put { reserved, ttl };
                     let submission = Submission { index, key, kind, condition, sequence };
                     return NextStep::Submit(submission);

@@ -103,7 +103,7 @@ impl Serving<'_> {
     }
 
     #[inline]
-    pub(super) fn is_durable(&self) -> bool {
+    pub(super) fn has_disk(&self) -> bool {
         self.preloaded.is_some()
     }
 }
