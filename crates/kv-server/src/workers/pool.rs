@@ -75,8 +75,8 @@ impl WorkerPool {
             links_to_close: Mutex::new(links_to_close),
         });
         let mut threads = Vec::new();
-        let reaper = std::thread::Builder::new().name("wirelane-ended".to_owned());
-        threads.push(reaper.spawn(move || close_links(&to_close)).map_err(system)?);
+        let closer = std::thread::Builder::new().name("close-links".to_owned());
+        threads.push(closer.spawn(move || close_links(&to_close)).map_err(system)?);
         for number in 0..shared.slots.len() {
             let context =
                 WorkerContext::new(engine.clone(), endpoint.clone(), shared.clone(), number)?;
@@ -246,7 +246,7 @@ impl Shared {
     }
 
     pub(crate) fn close_later(&self, link: (Link, InPlaceReads)) {
-        // If the reaper has ended, the link is destroyed here.
+        // If its thread has ended, the link is destroyed here.
         let _ = lock(&self.links_to_close).send(link);
     }
 

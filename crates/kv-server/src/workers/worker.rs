@@ -287,7 +287,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Removes a finished connection; its link is destroyed by the reaper thread, since that may take a moment.
+    /// Removes a finished connection; its link is destroyed by the thread `close-links`, since that may take a moment.
     fn remove(&mut self, row: u32) {
         if let Some(entry) = self.connections.remove(row) {
             let _ = epoll::delete(&self.epoll, entry.connection.link.fd());
