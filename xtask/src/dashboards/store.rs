@@ -99,11 +99,11 @@ const REQUESTS: &[Panel] = &[
         )],
     ),
     panel(
-        "Zero-copy reads",
+        "In-place reads",
         Lines,
         "ops",
         "Values that clients on the same host read directly from the pool.",
-        &[("rate(wirelane_store_zero_copy_reads_total{@}[$__rate_interval])", "{{instance}}")],
+        &[("rate(wirelane_store_in_place_reads_total{@}[$__rate_interval])", "{{instance}}")],
     ),
 ];
 

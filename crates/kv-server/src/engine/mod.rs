@@ -69,7 +69,7 @@ pub struct Counts {
     /// Bytes of values sent.
     pub bytes_out: AtomicU64,
     /// Values that clients on this host read in place.
-    pub zero_copy_reads: AtomicU64,
+    pub in_place_reads: AtomicU64,
     /// Bytes of values received.
     pub bytes_in: AtomicU64,
     /// Clients that broke the protocol.

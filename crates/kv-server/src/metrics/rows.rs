@@ -35,7 +35,7 @@ rows! {
     EVICTIONS = counter("store_evictions_total", "", "Values evicted to free memory");
     EXPIRATIONS = counter("store_expirations_total", "", "Values removed because they expired");
     BYTES_OUT = counter("store_read_bytes_total", "bytes", "Bytes of values sent to clients");
-    ZERO_COPY_READS = counter("store_zero_copy_reads_total", "", "Values that clients on this host read in place");
+    IN_PLACE_READS = counter("store_in_place_reads_total", "", "Values that clients on this host read in place");
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values received from clients");
 
     // The disk, if the store has one.

@@ -17,7 +17,7 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let counts = engine.counts();
     for (row, count) in [
         (&rows::BYTES_OUT, &counts.bytes_out),
-        (&rows::ZERO_COPY_READS, &counts.zero_copy_reads),
+        (&rows::IN_PLACE_READS, &counts.in_place_reads),
         (&rows::BYTES_IN, &counts.bytes_in),
         (&rows::BATCHES, &counts.batches),
         (&rows::REQUESTS, &counts.requests),
