@@ -39,7 +39,7 @@ pub(super) struct AnswerIndex {
     pub(super) index: usize,
 }
 
-/// What to read for a put, once its batch has its index in the table of pending ones.
+/// What to read for a put, once its batch has its row in the table of pending ones.
 pub(super) struct PutFetchPlan {
     pub(super) index: usize,
     pub(super) from: Window,
