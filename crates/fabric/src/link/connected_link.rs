@@ -281,7 +281,8 @@ impl Lane for Link {
         let now = self.now();
         self.maintain(now);
         self.armed = true;
-        if !self.core.is_idle() || self.core.is_urgent() || self.update_epoll().is_err() {
+        if !self.core.has_no_completions() || self.core.is_urgent() || self.update_epoll().is_err()
+        {
             return false;
         }
         let due = self.core.next_due().filter(|_| !self.unwatched);

@@ -161,7 +161,7 @@ impl Core {
     /// Posts what is queued: chunks first, then messages.
     #[inline]
     fn post_queued(&mut self) {
-        if !self.operations.is_idle() {
+        if !self.operations.has_no_waiting_chunks() {
             self.post_chunks();
         }
         for class in [MessageClass::Caller, MessageClass::Internal] {
@@ -257,7 +257,7 @@ impl Core {
     }
 
     /// Whether no completion waits for the caller.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn has_no_completions(&self) -> bool {
         self.completions.is_empty()
     }
 

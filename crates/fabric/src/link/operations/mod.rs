@@ -119,7 +119,7 @@ impl Operations {
 
     /// Whether no chunk waits for a rail.
     #[inline]
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn has_no_waiting_chunks(&self) -> bool {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
