@@ -117,6 +117,6 @@ impl Messages {
 }
 
 /// The maximum number of copied messages: more than may be in flight and not taken.
-const MAX_COPIED: usize = 2 * outgoing::MESSAGE_WINDOW as usize;
+const MAX_COPIED: usize = 2 * outgoing::MAX_UNTAKEN_MESSAGES as usize;
 /// The maximum number of answers that wait to be sent: the maximum number of operations of a link.
 const MAX_ANSWERS: usize = 1 << 16;
