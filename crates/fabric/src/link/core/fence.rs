@@ -31,7 +31,7 @@ impl Core {
                 self.event_log.hold(self.now, EventKind::RailDown, name, why);
                 if let Some(names) = in_use {
                     self.event_log.hold(self.now, EventKind::Switch, names, why);
-                    self.operations.retry_keyless();
+                    self.operations.retry_key_pending();
                 }
             }
             Some(change) => self.record_change(change, why),

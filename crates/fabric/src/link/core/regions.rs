@@ -84,7 +84,7 @@ impl Core {
         let max_regions = self.config.max_regions;
         let Some(entry) = self.rails.find_mut(rail) else { return };
         if entry.take_key(generation, (region, key), max_regions) {
-            self.operations.retry_keyless();
+            self.operations.retry_key_pending();
         }
     }
 
@@ -92,6 +92,6 @@ impl Core {
     pub(super) fn peer_dropped(&mut self, region: u64) {
         self.regions.peer_dropped(region);
         self.rails.lanes_mut().for_each(|lane| lane.refuse_key(region));
-        self.operations.retry_keyless();
+        self.operations.retry_key_pending();
     }
 }

@@ -139,7 +139,7 @@ impl Core {
         self.event_log.record(self.now, what, name, why);
         if let Some(names) = in_use {
             self.event_log.record(self.now, EventKind::Switch, names, why);
-            self.operations.retry_keyless();
+            self.operations.retry_key_pending();
         }
     }
 }
