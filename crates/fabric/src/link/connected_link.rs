@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::core::{Connection, Core};
+use super::core::{Core, MessageChannel};
 use super::report::{LinkInfo, Report};
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane};
@@ -329,7 +329,7 @@ const MAX_BUSY_POLLS: u32 = 8;
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 const CLOCK_GRANULARITY: Duration = Duration::from_millis(5);
 
-impl Connection for Session {
+impl MessageChannel for Session {
     fn send(&mut self, message: &[u8]) -> Result<(), String> {
         Session::send(self, message).map_err(|lost| lost.to_string())
     }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::Config;
-use super::core::{Connection, Core, CoreSetup};
+use super::core::{Core, CoreSetup, MessageChannel};
 use super::protocol::control::{Control, RailPlan, Transport};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
@@ -105,7 +105,7 @@ impl FuzzedLink {
             epochs: [1, 2],
             peer_max_payload: 64,
             peer_max_regions: 16,
-            connection: Box::new(MisbehavingPeer { script: script.clone() }),
+            channel: Box::new(MisbehavingPeer { script: script.clone() }),
             connector: Box::new(InlineConnector { opener, results: VecDeque::new() }),
             plans,
             can_plan_again: false,
@@ -232,7 +232,7 @@ struct MisbehavingPeer {
     script: Arc<Mutex<Script>>,
 }
 
-impl Connection for MisbehavingPeer {
+impl MessageChannel for MisbehavingPeer {
     fn send(&mut self, _: &[u8]) -> Result<(), String> {
         Ok(())
     }

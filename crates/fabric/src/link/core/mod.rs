@@ -42,7 +42,7 @@ use crate::region::Slice;
 use crate::remote::{AccessMethod, Window};
 use crate::stats::Stats;
 
-pub(crate) use self::control_connection::Connection;
+pub(crate) use self::control_connection::MessageChannel;
 
 pub(crate) struct Core {
     config: Config,
@@ -78,7 +78,7 @@ pub(crate) struct CoreSetup {
     pub(crate) peer_max_payload: usize,
     /// The maximum number of regions that may be granted to the peer.
     pub(crate) peer_max_regions: usize,
-    pub(crate) connection: Box<dyn Connection>,
+    pub(crate) channel: Box<dyn MessageChannel>,
     pub(crate) connector: Box<dyn Connector>,
     pub(crate) plans: Vec<RailPlan>,
     /// Whether rails may be planned again, because this end may get devices later.
@@ -94,7 +94,7 @@ impl Core {
         let plan_spread = config.max_retry_pause * (epochs[1] % 256) as u32 / 512;
         Core {
             caps: caps(&config),
-            control: ControlConnection::new(setup.connection, now),
+            control: ControlConnection::new(setup.channel, now),
             rails: Rails::new(
                 setup.plans,
                 setup.connector,

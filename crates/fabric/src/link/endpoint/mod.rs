@@ -343,7 +343,7 @@ impl Inner {
             epochs: [self.epoch, info.theirs.epoch],
             peer_max_payload: info.theirs.max_payload as usize,
             peer_max_regions: info.theirs.max_regions as usize,
-            connection: Box::new(session),
+            channel: Box::new(session),
             connector: Box::new(ThreadConnector::new(Arc::new(opener))?),
             plans: plans.plans,
             can_plan_again,

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::link::config::{Config, INTERNAL_SLOTS, Policy};
-use crate::link::core::{Connection, Core, CoreSetup};
+use crate::link::core::{Core, CoreSetup, MessageChannel};
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 use crate::link::rails::connector::{Connector, ConnectorTask, FabricOpener, NewPlan, TaskResult};
@@ -85,7 +85,7 @@ impl SimLink {
                 // More than ours: the lower limit counts.
                 peer_max_payload: 1 << 20,
                 peer_max_regions: config.max_regions,
-                connection: Box::new(ControlEnd {
+                channel: Box::new(ControlEnd {
                     channel: channel.clone(),
                     world: world.clone(),
                     end,
@@ -206,7 +206,7 @@ struct ControlEnd {
     end: usize,
 }
 
-impl Connection for ControlEnd {
+impl MessageChannel for ControlEnd {
     fn send(&mut self, message: &[u8]) -> Result<(), String> {
         let mut channel = self.channel.lock().unwrap();
         if channel.cut {
