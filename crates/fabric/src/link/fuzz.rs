@@ -198,8 +198,8 @@ impl FuzzedLink {
 }
 
 fn plan() -> RailPlan {
-    let paths = ["tcp".to_owned(), "tcp".to_owned()];
-    RailPlan { transport: Transport::Tcp, paths, weight: 1, why: String::new() }
+    let port_names = ["tcp".to_owned(), "tcp".to_owned()];
+    RailPlan { transport: Transport::Tcp, port_names, weight: 1, why: String::new() }
 }
 
 fn region(rights: Rights) -> Region {

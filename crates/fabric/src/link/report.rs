@@ -177,7 +177,7 @@ fn status(core: &Core, info: &LinkInfo) -> LinkStatus {
 }
 
 fn rail_report(core: &Core, info: &LinkInfo, rail: u8, entry: &Rail) -> RailReport {
-    let [dialler, acceptor] = &entry.plan().paths;
+    let [dialler, acceptor] = &entry.plan().port_names;
     let (ours, theirs) =
         if core.rails().dialled() { (dialler, acceptor) } else { (acceptor, dialler) };
     let stats = entry.lane().map(RailLane::stats);

@@ -67,7 +67,7 @@ impl Rails {
         let Some(plan) = plan else { return };
         for new in &plan.plans {
             let is_same = |rail: &Rail| {
-                (rail.plan().transport, &rail.plan().paths) == (new.transport, &new.paths)
+                (rail.plan().transport, &rail.plan().port_names) == (new.transport, &new.port_names)
             };
             if self.rails.len() < MAX_RAILS && !self.rails.iter().any(is_same) {
                 self.rails.push(Rail::new(RailPlan::clone(new)));

@@ -69,8 +69,8 @@ impl Rails {
         let entry = self.get_mut(rail);
         let free = entry.start_lane(generation, side, now);
         if free {
-            let path = entry.plan().paths[usize::from(side == Side::Accept)].clone();
-            let task = Task::Prepare { transport: entry.plan().transport, path, side };
+            let port_name = entry.plan().port_names[usize::from(side == Side::Accept)].clone();
+            let task = Task::Prepare { transport: entry.plan().transport, port_name, side };
             self.run_task(rail, task);
         }
         free
@@ -143,7 +143,7 @@ impl Rails {
         if !dialled && entry.take_release_due(now, retry_pause) {
             let task = Task::Release {
                 transport: entry.plan().transport,
-                path: entry.plan().paths[1].clone(),
+                port_name: entry.plan().port_names[1].clone(),
             };
             self.run_task(rail, task);
         }

@@ -111,7 +111,7 @@ impl SimLink {
 fn plans() -> Vec<RailPlan> {
     let plan = |name: &str, transport, weight| RailPlan {
         transport,
-        paths: [name.to_owned(), name.to_owned()],
+        port_names: [name.to_owned(), name.to_owned()],
         weight,
         why: "for the test".to_owned(),
     };
@@ -133,8 +133,8 @@ struct SimFabrics {
 }
 
 impl FabricOpener for SimFabrics {
-    fn open(&self, _: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
-        Ok(Arc::new(self.world.fabric(self.host, path)))
+    fn open(&self, _: Transport, port_name: &str) -> Result<Arc<dyn Fabric>, Error> {
+        Ok(Arc::new(self.world.fabric(self.host, port_name)))
     }
 
     fn release_broken(&self, _: Transport, _: &str) {}

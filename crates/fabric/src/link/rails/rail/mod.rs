@@ -132,7 +132,7 @@ impl Rail {
 
     /// The displayed name: the two ports or transports, ours first.
     pub(in crate::link) fn name(&self, dialled: bool) -> String {
-        let [dialler, acceptor] = &self.plan.paths;
+        let [dialler, acceptor] = &self.plan.port_names;
         let (ours, theirs) = if dialled { (dialler, acceptor) } else { (acceptor, dialler) };
         match ours == theirs {
             true => ours.clone(),
