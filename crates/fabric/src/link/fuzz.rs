@@ -89,10 +89,10 @@ const REGION: u64 = 7 << 16;
 const GENERATION: u32 = 1;
 
 impl FuzzedLink {
-    fn new(dialled: bool) -> Self {
+    fn new(is_initiator: bool) -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
         let opener = Arc::new(MisbehavingPeer { script: script.clone() });
-        let plans = if dialled { vec![plan()] } else { Vec::new() };
+        let plans = if is_initiator { vec![plan()] } else { Vec::new() };
         let core = Core::new(CoreSetup {
             config: Config {
                 message_slots: 4,
@@ -101,7 +101,7 @@ impl FuzzedLink {
                 max_regions: 8,
                 ..Config::default()
             },
-            dialled,
+            is_initiator,
             epochs: [1, 2],
             peer_max_payload: 64,
             peer_max_regions: 16,
@@ -140,7 +140,7 @@ impl FuzzedLink {
             address: 0,
             key: 0,
         };
-        let first = match self.core.rails().dialled() {
+        let first = match self.core.rails().is_initiator() {
             true => Control::Opened { rail, generation, offer: Vec::new() },
             false => Control::Open { rail, generation, plan: plan(), offer: Vec::new() },
         };

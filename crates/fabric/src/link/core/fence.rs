@@ -46,7 +46,7 @@ impl Core {
         }
         if self.ended.is_none() {
             self.rails.plan_if_due(self.now, &self.config);
-            if self.rails.dialled() {
+            if self.rails.is_initiator() {
                 self.rails.try_due(self.now);
             }
         }

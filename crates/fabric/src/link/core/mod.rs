@@ -71,7 +71,7 @@ pub(crate) struct LinkEnd {
 pub(crate) struct CoreSetup {
     pub(crate) config: Config,
     /// Whether this end plans the rails and starts them.
-    pub(crate) dialled: bool,
+    pub(crate) is_initiator: bool,
     /// The epochs of this process and of the peer's.
     pub(crate) epochs: [u64; 2],
     /// The maximum payload of one message to the peer, in bytes.
@@ -98,7 +98,7 @@ impl Core {
             rails: Rails::new(
                 setup.plans,
                 setup.connector,
-                setup.dialled,
+                setup.is_initiator,
                 setup.can_plan_again,
                 plan_spread,
                 now,
@@ -288,11 +288,11 @@ impl Core {
     /// The state, for debugging a test that hangs.
     pub(super) fn describe(&self) -> String {
         use std::fmt::Write;
-        let dialled = self.rails.dialled();
-        let mut text = format!("end {dialled} at {:?}: {:?}\n", self.now, self.ended);
+        let is_initiator = self.rails.is_initiator();
+        let mut text = format!("end {is_initiator} at {:?}: {:?}\n", self.now, self.ended);
         for rail in self.rails.iter() {
             let lane = rail.lane().map(super::rails::RailLane::describe);
-            let (name, state, why) = (rail.name(dialled), rail.state(), rail.why());
+            let (name, state, why) = (rail.name(is_initiator), rail.state(), rail.why());
             let _ = writeln!(text, "  {name} {state:?} {why} {}", lane.unwrap_or_default());
         }
         let _ = writeln!(text, "  {}", self.operations.describe());

@@ -20,7 +20,7 @@ use crate::{shm, tcp};
 /// Opens the fabrics of one link.
 pub(super) struct LinkFabrics {
     pub(super) inner: Arc<Inner>,
-    /// The address the peer listens on, if we dialled.
+    /// The address the peer listens on, if this end is the initiator.
     pub(super) listener_address: Option<SocketAddr>,
     pub(super) policy: Policy,
     pub(super) encrypt: bool,

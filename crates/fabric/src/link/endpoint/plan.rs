@@ -7,7 +7,7 @@ use crate::link::protocol::hello::{Hello, port_name};
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 
-/// The decisions of the dialling end.
+/// The decisions of the initiator.
 #[derive(Debug, Default)]
 pub(in crate::link) struct Plans {
     pub(in crate::link) plans: Vec<RailPlan>,
@@ -15,7 +15,7 @@ pub(in crate::link) struct Plans {
     pub(in crate::link) left_out: Vec<String>,
 }
 
-/// The rails from `ours`, which dialled, to `theirs`; or why there is none. `session_encrypted`: the control connection
+/// The rails from `ours`, the initiator, to `theirs`; or why there is none. `session_encrypted`: the control connection
 /// is encrypted, so that lanes can be encrypted.
 pub(in crate::link) fn plan(
     ours: &Hello,

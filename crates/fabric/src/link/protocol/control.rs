@@ -7,7 +7,7 @@ use crate::remote::RemoteRegion;
 /// the next generation, and messages for older ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
-    /// The dialling end has prepared its end of a lane.
+    /// The initiator has prepared its end of a lane.
     Open { rail: u8, generation: u32, plan: RailPlan, offer: Vec<u8> },
     /// The other end has prepared its end of it.
     Opened { rail: u8, generation: u32, offer: Vec<u8> },
@@ -34,12 +34,12 @@ pub(in crate::link) enum Control {
     Bye { orderly: bool, why: String },
 }
 
-/// The plan of a rail, by the dialling end.
+/// The plan of a rail, by the initiator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RailPlan {
     /// The transport.
     pub(crate) transport: Transport,
-    /// The names of the dialling end's port or provider, and of the other end's.
+    /// The names of the initiator's port or provider, and of the listener's.
     pub(crate) port_names: [String; 2],
     /// Its share of the load relative to other rails of its transport.
     pub(crate) weight: u32,
@@ -210,7 +210,7 @@ impl Control {
 }
 
 impl RailPlan {
-    /// The plan of a rail that the dialling end has not opened yet.
+    /// The plan of a rail that the initiator has not opened yet.
     pub(in crate::link) fn unknown() -> Self {
         let port_names = [const { String::new() }; 2];
         RailPlan {

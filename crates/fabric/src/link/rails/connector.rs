@@ -26,7 +26,7 @@ pub(crate) trait FabricOpener: Send + Sync {
     /// Called with every new lane.
     fn lane_created(&self, _lane: &dyn Lane) {}
     /// Plans the rails again, with the devices that this end has now, and with the peer's, if it has announced them; may
-    /// block. Only the dialling end plans rails. `None`: not possible.
+    /// block. Only the initiator plans rails. `None`: not possible.
     fn plan_again(&self, _theirs: Option<Hello>) -> Option<NewPlan> {
         None
     }

@@ -80,7 +80,7 @@ impl SimLink {
             let plans = if end == 0 { first.clone() } else { Vec::new() };
             Core::new(CoreSetup {
                 config: config.clone(),
-                dialled: end == 0,
+                is_initiator: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
                 // More than ours: the lower limit counts.
                 peer_max_payload: 1 << 20,
@@ -128,7 +128,7 @@ pub(super) const HOSTS: [&str; 2] = ["a", "b"];
 struct SimFabrics {
     world: World,
     host: &'static str,
-    /// Whether the accepting end gets RDMA later, and not the dialling one.
+    /// Whether the listener gets RDMA later, and not the initiator.
     appears_at_peer: bool,
 }
 
