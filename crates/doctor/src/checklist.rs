@@ -10,7 +10,7 @@ pub struct Item {
     /// What should be true.
     pub title: &'static str,
     /// Whether it is true.
-    pub state: State,
+    pub state: ItemState,
     /// The finding that decided.
     pub why: Option<String>,
     /// The checks that decide; `wirelane doctor CHECK` prints details.
@@ -20,7 +20,7 @@ pub struct Item {
 /// Whether an item is done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum ItemState {
     /// It is true.
     Done,
     /// It is false.
@@ -35,7 +35,7 @@ pub enum State {
 pub fn evaluate(input: &CheckInput<'_>, report: &FindingsReport) -> Vec<Item> {
     let first = Item {
         title: "RDMA device present",
-        state: if input.node.devices.is_empty() { State::NotDone } else { State::Done },
+        state: if input.node.devices.is_empty() { ItemState::NotDone } else { ItemState::Done },
         why: report.devices.first().map(|name| match report.devices.len() {
             1 => name.clone(),
             many => format!("{name} and {} more", many - 1),
@@ -46,7 +46,7 @@ pub fn evaluate(input: &CheckInput<'_>, report: &FindingsReport) -> Vec<Item> {
     let on_disk = FILE_ROWS.iter().map(|row| row.check(input));
     let by_hand = MANUAL_ROWS.iter().map(|(title, how)| Item {
         title,
-        state: State::Unknown,
+        state: ItemState::Unknown,
         why: Some((*how).to_owned()),
         checks: &[],
     });
@@ -74,10 +74,10 @@ impl ChecklistRow {
         };
         let worst = deciding.iter().map(|finding| self.weight(finding.severity)).max();
         let state = match worst {
-            None => State::DoesNotApply,
-            Some((1, _)) => State::Unknown,
-            Some((2, _)) => State::NotDone,
-            Some(_) => State::Done,
+            None => ItemState::DoesNotApply,
+            Some((1, _)) => ItemState::Unknown,
+            Some((2, _)) => ItemState::NotDone,
+            Some(_) => ItemState::Done,
         };
         let why = worst.map(|(weight, _)| self.reasons(&deciding, weight));
         Item { title: self.title, state, why, checks: self.checks }
@@ -113,7 +113,7 @@ struct FileRow {
     /// One of these must exist.
     paths: &'static [&'static str],
     /// What it is if none exists on the running machine. A snapshot lacks files that the checks do not read.
-    without: State,
+    without: ItemState,
     how: &'static str,
 }
 
@@ -121,11 +121,11 @@ impl FileRow {
     fn check(&self, input: &CheckInput<'_>) -> Item {
         let found = self.paths.iter().find(|path| input.tree.exists(path));
         let (state, why) = match found {
-            Some(path) => (State::Done, format!("{path} exists")),
+            Some(path) => (ItemState::Done, format!("{path} exists")),
             None if input.tree.is_live() => {
                 (self.without, format!("there is no {}: {}", self.paths.join(" or "), self.how))
             }
-            None => (State::Unknown, format!("not part of the snapshot: {}", self.how)),
+            None => (ItemState::Unknown, format!("not part of the snapshot: {}", self.how)),
         };
         Item { title: self.title, state, why: Some(why), checks: &[] }
     }
@@ -177,21 +177,21 @@ const FILE_ROWS: &[FileRow] = &[
     FileRow {
         title: "settings file in place",
         paths: &["/etc/wirelane/wirelane.yaml", "/etc/nccl.conf"],
-        without: State::NotDone,
+        without: ItemState::NotDone,
         how: "`wirelane config show --format yaml` and `wirelane env --format nccl.conf` print them",
     },
     FileRow {
         title: "monitoring installed",
         paths: &["/etc/systemd/system/wirelane-exporter.service"],
         // Another exporter may run, or one in a pod.
-        without: State::Unknown,
+        without: ItemState::Unknown,
         how: "`wirelane install apply exporter` installs an exporter",
     },
     FileRow {
         title: "tests run",
         paths: &["/var/lib/wirelane/bench"],
         // Results of users other than root are in their home folders.
-        without: State::Unknown,
+        without: ItemState::Unknown,
         how: "`wirelane connect HOST` tests the path to a host, `wirelane bench` measures it and saves \
               its results",
     },
@@ -209,14 +209,14 @@ const MANUAL_ROWS: &[(&str, &str)] = &[
     ),
 ];
 
-impl State {
+impl ItemState {
     /// The name in text.
     pub fn name(self) -> &'static str {
         match self {
-            State::Done => "done",
-            State::NotDone => "not done",
-            State::Unknown => "unknown",
-            State::DoesNotApply => "does not apply",
+            ItemState::Done => "done",
+            ItemState::NotDone => "not done",
+            ItemState::Unknown => "unknown",
+            ItemState::DoesNotApply => "does not apply",
         }
     }
 }

@@ -84,13 +84,13 @@ impl Finding {
     }
 
     /// Adds evidence.
-    pub(super) fn read(mut self, evidence: Evidence) -> Self {
+    pub(super) fn evidence(mut self, evidence: Evidence) -> Self {
         self.evidence.push(evidence);
         self
     }
 
     /// Adds several values as evidence.
-    pub(super) fn read_all(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
+    pub(super) fn evidence_all(mut self, evidence: impl IntoIterator<Item = Evidence>) -> Self {
         self.evidence.extend(evidence);
         self
     }

@@ -12,14 +12,14 @@ pub struct FindingsReport {
     /// Names of its RDMA devices.
     pub devices: Vec<String>,
     /// The number of findings of each severity.
-    pub counts: Counts,
+    pub counts: SeverityCounts,
     /// The worst first; equal ones in the order of checks.
     pub findings: Vec<Finding>,
 }
 
 /// The number of findings of each severity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct SeverityCounts {
     /// Problems.
     pub problem: usize,
     /// Warnings.
@@ -38,7 +38,7 @@ impl FindingsReport {
         let mut report = FindingsReport {
             host: input.node.host.name.value().cloned(),
             devices,
-            counts: Counts::default(),
+            counts: SeverityCounts::default(),
             findings,
         };
         report.sort_and_count();
@@ -56,7 +56,7 @@ impl FindingsReport {
         self.findings.sort_by_key(|finding| (std::cmp::Reverse(finding.severity), place(finding)));
         let count =
             |severity| self.findings.iter().filter(|finding| finding.severity == severity).count();
-        self.counts = Counts {
+        self.counts = SeverityCounts {
             problem: count(Severity::Problem),
             warning: count(Severity::Warning),
             unknown: count(Severity::Unknown),
@@ -82,7 +82,7 @@ impl FindingsReport {
         if self.devices.is_empty() {
             return format!("no RDMA device on this machine{}", first.unwrap_or_default());
         }
-        let Counts { problem, warning, unknown, note, ok } = self.counts;
+        let SeverityCounts { problem, warning, unknown, note, ok } = self.counts;
         let devices = match self.devices.len() {
             1 => "1 RDMA device".to_owned(),
             many => format!("{many} RDMA devices"),

@@ -1,7 +1,7 @@
 //! Checks of a machine's fabric. Each finding has a severity, the evidence that was read, the reason why it matters, and
 //! the exact fix.
 //!
-//! Each check is one file in `checks/` and one line in [`CHECKS`]. A check reads a [`CheckInput`] and returns findings;
+//! Each check is one file in `checks/` and two lines in its `mod.rs`, one of them in [`CHECKS`]. A check reads a [`CheckInput`] and returns findings;
 //! none if it does not apply. There is no table of NIC models: the expected rate of a link follows from the link partner,
 //! the cable and other ports of the same model, or is unknown. What is common on healthy machines is at most a note.
 //!
@@ -33,7 +33,7 @@ pub mod watch;
 
 pub use checks::CHECKS;
 pub use finding::{Evidence, Finding, Severity, changes_direction, one_line};
-pub use findings_report::{Counts, FindingsReport};
+pub use findings_report::{FindingsReport, SeverityCounts};
 pub use input::{CheckInput, Expectations, gbps, is_roce};
 pub use libfabric::Libfabric;
 

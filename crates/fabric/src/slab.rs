@@ -1,49 +1,49 @@
-//! A slab: values by small indices, which are reused.
+//! A slab: values by a small index (row), which is reused.
 
 /// Allocates only when it grows.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
-    slots: Vec<Option<T>>,
+    entries: Vec<Option<T>>,
     free: Vec<u32>,
 }
 
 impl<T> Slab<T> {
     pub(crate) fn new() -> Self {
-        Slab { slots: Vec::new(), free: Vec::new() }
+        Slab { entries: Vec::new(), free: Vec::new() }
     }
 
     #[inline]
     pub(crate) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 
     #[inline]
     pub(crate) fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(at) => {
-                self.slots[at as usize] = Some(value);
+                self.entries[at as usize] = Some(value);
                 at
             }
             None => {
-                self.slots.push(Some(value));
-                self.slots.len() as u32 - 1
+                self.entries.push(Some(value));
+                self.entries.len() as u32 - 1
             }
         }
     }
 
     #[inline]
     pub(crate) fn get(&self, at: u32) -> Option<&T> {
-        self.slots.get(at as usize)?.as_ref()
+        self.entries.get(at as usize)?.as_ref()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
-        self.slots.get_mut(at as usize)?.as_mut()
+        self.entries.get_mut(at as usize)?.as_mut()
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
-        let value = self.slots.get_mut(at as usize)?.take()?;
+        let value = self.entries.get_mut(at as usize)?.take()?;
         self.free.push(at);
         Some(value)
     }
@@ -55,7 +55,7 @@ impl<T> Slab<T> {
         at: u32,
         condition: impl FnOnce(&mut T) -> bool,
     ) -> Option<T> {
-        let value = self.slots.get_mut(at as usize)?.take_if(condition)?;
+        let value = self.entries.get_mut(at as usize)?.take_if(condition)?;
         self.free.push(at);
         Some(value)
     }
@@ -63,7 +63,7 @@ impl<T> Slab<T> {
     /// Removes all values.
     pub(crate) fn take_all(&mut self) -> impl Iterator<Item = T> + use<T> {
         self.free.clear();
-        std::mem::take(&mut self.slots).into_iter().flatten()
+        std::mem::take(&mut self.entries).into_iter().flatten()
     }
 }
 

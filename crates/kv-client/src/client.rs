@@ -410,7 +410,7 @@ impl Client {
         mut submit: impl FnMut(&mut ClientCore, RequestId) -> Result<(), Error>,
     ) -> Result<RequestId, Error> {
         self.release_dropped();
-        let request_id = self.requests.expect();
+        let request_id = self.requests.insert();
         match self.when_possible(deadline, |this| submit(&mut this.core, request_id)) {
             Ok(()) => Ok(request_id),
             Err(error) => {

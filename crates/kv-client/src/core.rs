@@ -112,8 +112,8 @@ impl ClientCore {
 
     /// The number of the connection: handles are valid on one.
     #[inline]
-    pub(crate) fn connection(&self) -> u64 {
-        self.handles.connection()
+    pub(crate) fn connection_number(&self) -> u64 {
+        self.handles.connection_number()
     }
 
     /// Makes and closes handles.

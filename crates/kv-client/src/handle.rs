@@ -71,7 +71,7 @@ impl Handles {
         self.connection += 1;
     }
 
-    pub(crate) fn connection(&self) -> u64 {
+    pub(crate) fn connection_number(&self) -> u64 {
         self.connection
     }
 
@@ -120,9 +120,9 @@ mod tests {
         assert_eq!(handles.take_dropped().collect::<Vec<_>>(), [5]);
         assert_eq!(handles.take_dropped().count(), 0);
         let old = handles.open(7).unwrap();
-        assert_eq!(old.id().on(handles.connection()), 7);
+        assert_eq!(old.id().on(handles.connection_number()), 7);
         handles.renew();
-        assert_eq!(old.id().on(handles.connection()), Request::NO_HANDLE);
+        assert_eq!(old.id().on(handles.connection_number()), Request::NO_HANDLE);
         drop(old);
         assert_eq!(handles.take_dropped().count(), 0, "7 may be another one by now");
     }

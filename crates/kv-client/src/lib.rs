@@ -51,7 +51,7 @@
 //!   of it is answered.
 //! - `connection.rs` sends batches over a *link*, or puts them into a request slot for a store on the same host (`request_slots.rs`).
 //! - `core.rs` has all this for both clients. If the connection is lost, it opens another and sends the pending batches again, except
-//!   writes that a new session of the store may have done already.
+//!   batches with writes if the store no longer knows the session: these writes may have been done already.
 
 mod address;
 mod async_client;

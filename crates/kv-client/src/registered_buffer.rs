@@ -146,7 +146,7 @@ impl Client {
             let (id, length, place) =
                 (handle.id(), (wanted - done).min(max_bytes), target.place(done));
             let request_id = self.begin_by(&mut self.deadline(), |core, request_id| {
-                let handle = id.on(core.connection());
+                let handle = id.on(core.connection_number());
                 let offset = done;
                 let request = Request::Read { handle, offset, length, place, checksum: checked };
                 core.submit(request_id, &request, &mut None)
@@ -206,7 +206,7 @@ impl Client {
         while offset < length {
             let chunk = (length - offset).min(max_bytes);
             let request_id = self.begin_by(&mut self.deadline(), |core, request_id| {
-                let (handle, source) = (id.on(core.connection()), source(offset));
+                let (handle, source) = (id.on(core.connection_number()), source(offset));
                 let request = Request::Chunk { handle, offset, length: chunk, source };
                 core.submit(request_id, &request, &mut None)
             })?;

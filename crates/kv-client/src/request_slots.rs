@@ -9,7 +9,7 @@ use crate::pending_batches::PendingBatch;
 
 /// Our side of the slot block.
 pub(crate) struct RequestSlots {
-    /// The sequence of the last slot.
+    /// The slot sequence of the last slot.
     last: u64,
     /// Announced batches without an answer, by slot.
     announced: [Option<PendingSlot>; SlotBlock::SLOTS],
@@ -20,7 +20,7 @@ pub(crate) struct RequestSlots {
 #[derive(Clone, Copy)]
 struct PendingSlot {
     tag: u32,
-    sequence: u64,
+    slot_sequence: u64,
     /// The offset of its completion flag.
     completion_flag: usize,
 }
@@ -84,20 +84,20 @@ impl RequestSlots {
         batch: &PendingBatch,
     ) -> Announced {
         let polls = || words.load(SlotBlock::STORE) == SlotBlock::SET;
-        let sequence = self.last + 1;
-        let place = (sequence % SlotBlock::SLOTS as u64) as usize;
+        let slot_sequence = self.last + 1;
+        let place = (slot_sequence % SlotBlock::SLOTS as u64) as usize;
         let (at, length) = batch.position();
         if length > usize::from(u16::MAX) || self.announced[place].is_some() || !polls() {
             return Announced::NotPolled;
         }
-        self.last = sequence;
+        self.last = slot_sequence;
         let completion_flag = batch.completion_flag();
-        self.announced[place] = Some(PendingSlot { tag, sequence, completion_flag });
+        self.announced[place] = Some(PendingSlot { tag, slot_sequence, completion_flag });
         words.store(completion_flag, 0);
         self.count += 1;
         let at = (at / RequestSlot::UNIT) as u32;
-        let slot = RequestSlot { sequence: sequence as u16, length: length as u16, at };
-        words.store(SlotBlock::slot(sequence), slot.to_word());
+        let slot = RequestSlot { slot_sequence: slot_sequence as u16, length: length as u16, at };
+        words.store(SlotBlock::slot(slot_sequence), slot.to_word());
         // The store stops polling and then polls once more; we fill a slot and then check whether the store still polls.
         // So at least one of the two sees the other's write.
         W::fence();
@@ -111,8 +111,8 @@ impl RequestSlots {
             return None;
         }
         for announced in &mut self.announced {
-            if let Some(PendingSlot { tag, sequence, completion_flag }) = *announced
-                && words.load(completion_flag) == sequence
+            if let Some(PendingSlot { tag, slot_sequence, completion_flag }) = *announced
+                && words.load(completion_flag) == slot_sequence
             {
                 *announced = None;
                 self.count -= 1;
@@ -126,7 +126,7 @@ impl RequestSlots {
     /// them.
     #[inline]
     pub(crate) fn publish_consumed(&self, words: &impl Words) {
-        let oldest = self.announced.iter().flatten().map(|announced| announced.sequence).min();
+        let oldest = self.announced.iter().flatten().map(|announced| announced.slot_sequence).min();
         words.store(SlotBlock::CONSUMED, oldest.map_or(self.last, |oldest| oldest - 1));
     }
 
@@ -139,8 +139,9 @@ impl RequestSlots {
         self.asleep = true;
         // The store sets a flag and then checks whether we sleep.
         W::fence();
-        let is_set =
-            |announced: &PendingSlot| words.load(announced.completion_flag) == announced.sequence;
+        let is_set = |announced: &PendingSlot| {
+            words.load(announced.completion_flag) == announced.slot_sequence
+        };
         let any = self.announced.iter().flatten().any(is_set);
         if any {
             self.wake(words);
@@ -230,7 +231,7 @@ mod tests {
             let store = Arc::clone(&block);
             let stop = thread::spawn(move || store.write_and_read_line(&store.store, 0).1);
             let announced = slots().announce(&*block, 0, &batch);
-            let is_seen = stop.join().unwrap().sequence == 1;
+            let is_seen = stop.join().unwrap().slot_sequence == 1;
             match announced {
                 Announced::Polled => assert!(is_seen, "a batch that nobody serves"),
                 Announced::NotPolled => assert!(!is_seen, "a batch in a slot and in a message"),

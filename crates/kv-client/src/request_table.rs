@@ -28,9 +28,9 @@ enum State {
 }
 
 impl RequestTable {
-    /// The id of a new request.
+    /// Adds a row for a new request; returns its id.
     #[inline]
-    pub(crate) fn expect(&mut self) -> RequestId {
+    pub(crate) fn insert(&mut self) -> RequestId {
         let at = match self.free.pop() {
             Some(at) => at,
             None => {
@@ -121,12 +121,12 @@ mod tests {
     #[test]
     fn ids_are_not_used_twice_and_rows_are() {
         let mut requests = RequestTable::default();
-        let [one, other] = [requests.expect(), requests.expect()];
+        let [one, other] = [requests.insert(), requests.insert()];
         assert!(requests.take(one).is_none() && !requests.any_ready());
         requests.complete(other, Outcome::Lost);
         assert_eq!(requests.all_ready().collect::<Vec<_>>(), [other]);
         assert!(requests.take(other).is_some() && requests.take(other).is_none());
-        let third = requests.expect();
+        let third = requests.insert();
         assert!(third != other && third.row() == other.row(), "a row used again");
         requests.complete(other, Outcome::Lost);
         assert!(!requests.any_ready(), "an old id is unknown");
@@ -135,7 +135,7 @@ mod tests {
     #[test]
     fn what_is_ignored_leaves_nothing_behind() {
         let mut requests = RequestTable::default();
-        let [early, late] = [requests.expect(), requests.expect()];
+        let [early, late] = [requests.insert(), requests.insert()];
         requests.complete(early, Outcome::Lost);
         requests.ignore(early);
         requests.ignore(late);

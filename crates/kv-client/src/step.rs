@@ -96,7 +96,7 @@ impl ClientCore {
                 Request::Get { key, offset: 0, length, place: Place::Inline, open_handle, checksum }
             }
             Step::Read { handle, offset, length, checksum } => {
-                let (handle, place) = (handle.on(self.connection()), Place::Inline);
+                let (handle, place) = (handle.on(self.connection_number()), Place::Inline);
                 Request::Read { handle, offset, length, place, checksum }
             }
             Step::Put => {
@@ -116,11 +116,12 @@ impl ClientCore {
             Step::Chunk { handle, offset, length } => {
                 let source = self.leased(&value[offset..offset + length], reserved)?;
                 let (handle, offset, length) =
-                    (handle.on(self.connection()), offset as u64, length as u64);
+                    (handle.on(self.connection_number()), offset as u64, length as u64);
                 Request::Chunk { handle, offset, length, source }
             }
             Step::Commit { handle } => {
-                let (handle, sequence) = (handle.on(self.connection()), self.sequence_of(reserved));
+                let (handle, sequence) =
+                    (handle.on(self.connection_number()), self.sequence_of(reserved));
                 Request::Commit { handle, key, ttl, condition, sequence }
             }
             Step::Delete => {

@@ -214,7 +214,7 @@ impl Writer<'_> {
         let (offset, length, mut lease) = (self.written, chunk.len() as u64, Some(lease));
         let mut deadline = self.client.deadline();
         self.client.begin_by(&mut deadline, |core, request_id| {
-            let handle = handle.on(core.connection());
+            let handle = handle.on(core.connection_number());
             core.submit(request_id, &Request::Chunk { handle, offset, length, source }, &mut lease)
         })
     }

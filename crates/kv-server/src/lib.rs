@@ -16,7 +16,7 @@ mod wakeup;
 mod workers;
 
 pub use engine::{
-    Counts, Durability, Engine, PersistenceCounts, PinnedValue, Quota, ReservedValue, Session,
+    Counts, DiskStatus, Engine, PersistenceCounts, PinnedValue, Quota, ReservedValue, Session,
     SessionId, Sessions, Settings, WriteStart,
 };
 pub use workers::connection::SCRATCH_BYTES;

@@ -4,57 +4,57 @@
 //! kept longer than its value refers to another value.
 
 pub(crate) struct Slab<T> {
-    rows: Vec<Option<T>>,
+    entries: Vec<Option<T>>,
     /// Rows that are `None`; the last is used next.
     free: Vec<u32>,
 }
 
 impl<T> Default for Slab<T> {
     fn default() -> Self {
-        Slab { rows: Vec::new(), free: Vec::new() }
+        Slab { entries: Vec::new(), free: Vec::new() }
     }
 }
 
 impl<T> Slab<T> {
     /// Returns the row.
     #[inline]
-    pub(crate) fn insert(&mut self, row: T) -> u32 {
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
         match self.free.pop() {
             Some(at) => {
-                self.rows[at as usize] = Some(row);
+                self.entries[at as usize] = Some(value);
                 at
             }
             None => {
-                self.rows.push(Some(row));
-                self.rows.len() as u32 - 1
+                self.entries.push(Some(value));
+                self.entries.len() as u32 - 1
             }
         }
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, at: u32) -> Option<&mut T> {
-        self.rows.get_mut(at as usize)?.as_mut()
+        self.entries.get_mut(at as usize)?.as_mut()
     }
 
     #[inline]
     pub(crate) fn remove(&mut self, at: u32) -> Option<T> {
-        let row = self.rows.get_mut(at as usize)?.take()?;
+        let value = self.entries.get_mut(at as usize)?.take()?;
         self.free.push(at);
-        Some(row)
+        Some(value)
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.rows.len() - self.free.len()
+        self.entries.len() - self.free.len()
     }
 
     /// Removes all values.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = T> {
         self.free.clear();
-        self.rows.drain(..).flatten()
+        self.entries.drain(..).flatten()
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut T)> {
-        let numbered = self.rows.iter_mut().enumerate();
-        numbered.filter_map(|(at, row)| Some((at as u32, row.as_mut()?)))
+        let numbered = self.entries.iter_mut().enumerate();
+        numbered.filter_map(|(at, value)| Some((at as u32, value.as_mut()?)))
     }
 }

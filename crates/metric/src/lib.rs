@@ -1,4 +1,4 @@
-//! One row per metric, and the text that Prometheus reads.
+//! The type of a metric's definition, and the text that Prometheus reads.
 //!
 //! A [`Row`] has a metric's name, help, unit and kind; a name that
 //! breaks Prometheus's conventions does not compile. An [`Exposition`] is the answer to one scrape: it

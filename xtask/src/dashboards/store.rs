@@ -35,7 +35,7 @@ const NOW: &[Panel] = &[
     panel("Slowest sync", Number, "s", "p99 of saves over five minutes.", &[
         ("max(histogram_quantile(0.99, sum by (instance, le) (rate(wirelane_disk_save_duration_seconds_bucket{@}[5m]))))", ""),
     ]).with_limits(0.05, 0.25),
-    panel("Failing disks", Number, "none", "Stores whose last save failed.", &[
+    panel("Failing disks", Number, "none", "Stores whose last save failed, or whose files were removed, moved or replaced.", &[
         ("sum(wirelane_disk_failing{@})", ""),
     ]).with_limits(1.0, 1.0),
     panel("Stores now", Table, "none", "Current status: one row for each store.", &[
@@ -99,11 +99,11 @@ const REQUESTS: &[Panel] = &[
         )],
     ),
     panel(
-        "Zero-copy reads",
+        "In-place reads",
         Lines,
         "ops",
         "Values that clients on the same host read directly from the pool.",
-        &[("rate(wirelane_store_zero_copy_reads_total{@}[$__rate_interval])", "{{instance}}")],
+        &[("rate(wirelane_store_in_place_reads_total{@}[$__rate_interval])", "{{instance}}")],
     ),
 ];
 

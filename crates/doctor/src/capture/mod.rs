@@ -10,5 +10,5 @@ mod packet_kind;
 mod pcap;
 
 pub use method::{CapturePort, Method, Refusal, Tools, choose};
-pub use packet_kind::{Counts, PacketKind};
+pub use packet_kind::{PacketCounts, PacketKind};
 pub use pcap::{Header, Packet, Parser, Writer, invalid_data};

@@ -19,7 +19,7 @@ pub enum PacketKind {
 
 /// The number of packets, by kind.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct Counts {
+pub struct PacketCounts {
     /// All packets.
     pub packets: u64,
     /// RoCE v2.
@@ -43,7 +43,7 @@ impl PacketKind {
     }
 }
 
-impl Counts {
+impl PacketCounts {
     /// Counts a packet.
     pub fn add(&mut self, kind: PacketKind) {
         self.packets += 1;
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn counts_as_text() {
-        let mut counts = Counts::default();
+        let mut counts = PacketCounts::default();
         assert_eq!(counts.text(), "0 packets");
         for kind in [PacketKind::RoceV2, PacketKind::Other, PacketKind::RoceV2, PacketKind::Tcp] {
             counts.add(kind);

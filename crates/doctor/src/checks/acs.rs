@@ -22,12 +22,11 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         let source = format!("{}/config", address.folder());
         findings.push(match &function.acs {
             Reading::Value(acs) if redirects(*acs) => redirecting(&name, &source, *acs),
-            Reading::Value(acs) => {
-                Finding::ok(name, "ACS redirects nothing").read(Evidence::new(source, flags(*acs)))
-            }
+            Reading::Value(acs) => Finding::ok(name, "ACS redirects nothing")
+                .evidence(Evidence::new(source, flags(*acs))),
             Reading::Absent if input.tree.exists(&source) => Finding::ok(name, "has no ACS"),
             other => Finding::unknown(name, "reading whether ACS is on requires root")
-                .read(Evidence::new(source, other.why_not().unwrap_or_default()))
+                .evidence(Evidence::new(source, other.why_not().unwrap_or_default()))
                 .fix("Run the doctor as root."),
         });
     }
@@ -36,7 +35,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 fn redirecting(name: &str, source: &str, acs: Acs) -> Finding {
     Finding::problem(name, "ACS is on at a PCIe bridge between a GPU and an RDMA NIC")
-        .read(Evidence::new(source, flags(acs)))
+        .evidence(Evidence::new(source, flags(acs)))
         .fix(format!("setpci -s {name} ECAP_ACS+0x6.w=0000 (as root; lost at reboot)"))
         .fix(
             "Permanently: disable ACS in the firmware setup. Virtual machines with passed-through \

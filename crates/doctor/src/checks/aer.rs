@@ -50,7 +50,7 @@ fn check_function(input: &CheckInput<'_>, function: &Function) -> Option<Finding
         () => return Some(Finding::ok(name, "few or no PCIe errors")),
     };
     let file = input.file(format!("{}/aer_dev_{file}", function.address.folder()));
-    Some(finding.read(file).fix(
+    Some(finding.evidence(file).fix(
         "Reseat the card and its riser, update the firmware of machine and card, then try another \
          slot.",
     ))

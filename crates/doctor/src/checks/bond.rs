@@ -48,12 +48,12 @@ fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
     Some(match () {
         () if !supported => {
             Finding::warning(name, format!("RoCE does not support bond mode {mode}"))
-                .read(file)
+                .evidence(file)
                 .fix("Use 802.3ad, active-backup or balance-xor.")
         }
         () if !down.is_empty() => {
             Finding::warning(name, format!("bond members are down: {}", down.join(", ")))
-                .read_all(
+                .evidence_all(
                     down.iter()
                         .map(|member| input.file(format!("/sys/class/net/{member}/operstate"))),
                 )
@@ -61,9 +61,9 @@ fn check_bond(input: &CheckInput<'_>, bond: &NetDev) -> Option<Finding> {
         }
         () if !joined => {
             Finding::note(name, "its members are separate RDMA devices: RoCE does not use the bond")
-                .read(file)
+                .evidence(file)
         }
-        () => Finding::ok(name, format!("used by RoCE, mode {mode}")).read(file),
+        () => Finding::ok(name, format!("used by RoCE, mode {mode}")).evidence(file),
     })
 }
 

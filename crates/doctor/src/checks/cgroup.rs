@@ -38,7 +38,7 @@ fn check_line(line: &str) -> Option<Finding> {
     let text = |limit: Option<u64>| limit.map_or("max".to_owned(), |limit| limit.to_string());
     let summary =
         format!("the cgroup limits: hca_handle {}, hca_object {}", text(handles), text(objects));
-    let finding = Finding::new(severity, device, summary).read(Evidence::new("rdma.max", line));
+    let finding = Finding::new(severity, device, summary).evidence(Evidence::new("rdma.max", line));
     Some(if severity == Severity::Ok {
         finding
     } else {

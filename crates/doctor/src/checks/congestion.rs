@@ -32,7 +32,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
                 name,
                 format!("{ignored} CNPs were ignored: ECN is off at this end"),
             )
-            .read(file(counter))
+            .evidence(file(counter))
             .fix(
                 "Enable ECN's reaction point for RoCE's priority: `wirelane doctor ecn` prints the \
                  files.",
@@ -43,8 +43,8 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
     if let (Some(marked), Some(0)) = (marked.filter(|count| *count > 0), sent) {
         return Some(
             Finding::warning(name, format!("{marked} marked packets received, but no CNP sent"))
-                .read(file("np_ecn_marked_roce_packets"))
-                .read(file("np_cnp_sent"))
+                .evidence(file("np_ecn_marked_roce_packets"))
+                .evidence(file("np_cnp_sent"))
                 .fix(
                     "Enable ECN's notification point for RoCE's priority: `wirelane doctor ecn` \
                      prints the files.",

@@ -57,8 +57,8 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
     let priority = if lossless == 0 { 3 } else { lossless.trailing_zeros() };
     Some(
         finding
-            .read(input.file(format!("{folder}/roce_np/enable/{priority}")))
-            .read(input.file(format!("{folder}/roce_rp/enable/{priority}")))
+            .evidence(input.file(format!("{folder}/roce_np/enable/{priority}")))
+            .evidence(input.file(format!("{folder}/roce_rp/enable/{priority}")))
             .fix(format!("echo 1 > {folder}/roce_np/enable/{priority}"))
             .fix(format!("echo 1 > {folder}/roce_rp/enable/{priority}")),
     )

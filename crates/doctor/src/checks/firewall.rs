@@ -43,12 +43,12 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
              of NICs",
         ),
         Some(_) => {
-            return vec![Finding::ok("host", "the firewall accepts RoCE").read(evidence)];
+            return vec![Finding::ok("host", "the firewall accepts RoCE").evidence(evidence)];
         }
     };
     vec![
         finding
-            .read(evidence)
+            .evidence(evidence)
             .fix("firewall-cmd --permanent --add-port=4791/udp && firewall-cmd --reload")
             .fix("nft insert rule inet filter input udp dport 4791 accept"),
     ]

@@ -39,7 +39,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
         (mask, false) => by_priority(name, netdev, mask, dcb),
     };
     let finding = storm(finding, ethtool);
-    Some(finding.read_all(evidence(netdev, dcb, ethtool)))
+    Some(finding.evidence_all(evidence(netdev, dcb, ethtool)))
 }
 
 fn no_flow_control(name: String, netdev: &str, pfc_unknown: bool) -> Finding {

@@ -22,7 +22,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     if let Some(evidence) = unreadable_table(input, device, port) {
-        return Finding::unknown(name, "its GID table cannot be read").read(evidence);
+        return Finding::unknown(name, "its GID table cannot be read").evidence(evidence);
     }
     let finding = match port.gids.iter().find(|gid| is_usable(input, gid)) {
         Some(_) if port.gids.iter().any(|gid| is_usable(input, gid) && gid.ipv4().is_some()) => {
@@ -35,7 +35,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
         .fix("For NCCL: `export NCCL_IB_ADDR_FAMILY=AF_INET6` (`wirelane env` does it)."),
         None => without_gid(input, device, port),
     };
-    finding.read_all(table(input, device, port))
+    finding.evidence_all(table(input, device, port))
 }
 
 /// The reason why nothing is known about the table: it is not part of the tree, or its entries may not be read.

@@ -35,7 +35,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         Evidence::new(path, "RoCE v2, the first with an IPv4 address")
     });
     let finding = Finding::note("host", "RoCE v2 is at different GID indices on different ports")
-        .read_all(evidence);
+        .evidence_all(evidence);
     vec![finding.fix(
         "Do not set NCCL_IB_GID_INDEX: NCCL 2.21 and later choose the GID; `wirelane env` prints \
          what to set.",

@@ -24,7 +24,8 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         Evidence::new("/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor", counts.join(", "));
     if governors.iter().all(|governor| governor.name == GOVERNOR) {
         return vec![
-            Finding::ok("host", format!("all CPUs have the governor {GOVERNOR}")).read(evidence),
+            Finding::ok("host", format!("all CPUs have the governor {GOVERNOR}"))
+                .evidence(evidence),
         ];
     }
     let others: Vec<&str> = governors
@@ -37,7 +38,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
             "host",
             format!("CPU governor {}: latencies will vary", others.join(", ")),
         )
-        .read(evidence)
+        .evidence(evidence)
         .fix(
             "cpupower frequency-set -g performance; `wirelane tune plan --profile latency` includes \
              it.",

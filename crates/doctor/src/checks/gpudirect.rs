@@ -20,11 +20,11 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     if let Some((module, version)) = direct.peer_memory.iter().next() {
         let finding =
             Finding::ok("host", format!("peer memory module {module} {version} is loaded"));
-        return vec![finding.read(input.file(version_file(module)))];
+        return vec![finding.evidence(input.file(version_file(module)))];
     }
     if input.is_efa_only() && input.tree.exists(EFA_MODULE) {
         let finding = Finding::ok("host", "peer memory module efa_nv_peermem is loaded");
-        return vec![finding.read(Evidence::new(EFA_MODULE, "exists"))];
+        return vec![finding.evidence(Evidence::new(EFA_MODULE, "exists"))];
     }
     let module = if input.is_efa_only() { "efa_nv_peermem" } else { "nvidia-peermem" };
     let finding = match direct.open_modules {
@@ -33,16 +33,16 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
             "host",
             "no GPUDirect: no peer memory module, and NVIDIA's modules are not the open ones",
         )
-        .read(input.file(version_file("nvidia_peermem")))
+        .evidence(input.file(version_file("nvidia_peermem")))
         .fix(format!("modprobe {module}"))
         .fix(
             "Or install the driver with NVIDIA's open kernel modules, and use DMA-BUF (Linux 5.12 \
              and later).",
         ),
         None => Finding::unknown("host", "whether NICs can access GPU memory is not known")
-            .read(input.file(version_file("nvidia_peermem"))),
+            .evidence(input.file(version_file("nvidia_peermem"))),
     };
-    vec![finding.read(input.file("/proc/driver/nvidia/version"))]
+    vec![finding.evidence(input.file("/proc/driver/nvidia/version"))]
 }
 
 /// The peer memory module of EFA's installer.

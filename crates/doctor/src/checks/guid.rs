@@ -33,7 +33,7 @@ fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
     } else {
         Finding::warning(&*device.name, summary)
     };
-    let finding = finding.read(input.file(format!("{}/node_guid", device.folder())));
+    let finding = finding.evidence(input.file(format!("{}/node_guid", device.folder())));
     Some(
         finding
             .fix(

@@ -17,14 +17,13 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         let folder = format!("/sys/kernel/mm/hugepages/hugepages-{}kB", pages.size_bytes >> 10);
         let evidence = Evidence::new(folder, format!("{total} total, {free} free"));
         Some(match (total, free) {
-            (0, _) => {
-                Finding::ok("host", format!("no huge pages of {size} are reserved")).read(evidence)
-            }
+            (0, _) => Finding::ok("host", format!("no huge pages of {size} are reserved"))
+                .evidence(evidence),
             (_, 0) => Finding::note("host", format!("all {total} huge pages of {size} are in use"))
-                .read(evidence)
+                .evidence(evidence)
                 .fix("sysctl vm.nr_hugepages=NUMBER, or stop programs that use them."),
             _ => Finding::ok("host", format!("{free} of {total} huge pages of {size} are free"))
-                .read(evidence),
+                .evidence(evidence),
         })
     });
     known.collect()

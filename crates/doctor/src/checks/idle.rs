@@ -24,7 +24,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
                 "host",
                 format!("the deepest idle state, {name}, has an exit latency of {microseconds} µs"),
             )
-            .read(evidence),
+            .evidence(evidence),
         ];
     }
     vec![
@@ -32,7 +32,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
             "host",
             format!("idle state {name} has an exit latency of {microseconds} µs"),
         )
-        .read(evidence)
+        .evidence(evidence)
         .fix(
             "For the lowest latency: `wirelane tune plan --profile latency`. Programs that \
                  busy-poll are not affected.",

@@ -35,7 +35,7 @@ fn off(input: &CheckInput<'_>, functions: &[(String, Address)]) -> Vec<Finding> 
         return vec![Finding::unknown("host", "whether there is an IOMMU is not known")];
     }
     let groups = Evidence::new("/sys/kernel/iommu_groups", "no groups");
-    vec![Finding::ok("host", "there is no IOMMU, or it is off").read(groups)]
+    vec![Finding::ok("host", "there is no IOMMU, or it is off").evidence(groups)]
 }
 
 /// No device to check: the state of the machine.
@@ -52,7 +52,7 @@ fn without_devices(input: &CheckInput<'_>) -> Vec<Finding> {
     };
     let summary =
         format!("the IOMMU {state} ({} groups); there is no RDMA NIC to check", groups.len());
-    vec![Finding::note("host", summary).read(input.file(type_file(group)))]
+    vec![Finding::note("host", summary).evidence(input.file(type_file(group)))]
 }
 
 fn check_function(input: &CheckInput<'_>, name: &str, address: Address) -> Finding {
@@ -62,9 +62,11 @@ fn check_function(input: &CheckInput<'_>, name: &str, address: Address) -> Findi
     };
     let file = input.file(type_file(group));
     match input.node.iommu.groups.get(group) {
-        Some(Reading::Value(kind)) if translates(kind) => translating(input, name, kind).read(file),
+        Some(Reading::Value(kind)) if translates(kind) => {
+            translating(input, name, kind).evidence(file)
+        }
         Some(Reading::Value(kind)) if kind == PASSTHROUGH_TYPE => {
-            Finding::ok(name, "the IOMMU is in passthrough mode (identity)").read(file)
+            Finding::ok(name, "the IOMMU is in passthrough mode (identity)").evidence(file)
         }
         Some(Reading::Value(kind)) => Finding::note(
             name,
@@ -72,9 +74,11 @@ fn check_function(input: &CheckInput<'_>, name: &str, address: Address) -> Findi
                 "its IOMMU group has type {kind}: a virtual machine or another program uses it"
             ),
         )
-        .read(file),
-        Some(Reading::Absent) | None => by_arguments(input, name).read(file),
-        Some(_) => Finding::unknown(name, "the type of its IOMMU group cannot be read").read(file),
+        .evidence(file),
+        Some(Reading::Absent) | None => by_arguments(input, name).evidence(file),
+        Some(_) => {
+            Finding::unknown(name, "the type of its IOMMU group cannot be read").evidence(file)
+        }
     }
 }
 
@@ -100,7 +104,7 @@ fn by_arguments(input: &CheckInput<'_>, name: &str) -> Finding {
         Finding::unknown(name, "this kernel does not report whether the IOMMU translates")
             .fix("Look for \"Default domain type\" in the kernel log: `dmesg | grep -i iommu`.")
     };
-    finding.read(evidence)
+    finding.evidence(evidence)
 }
 
 fn type_file(group: &str) -> String {

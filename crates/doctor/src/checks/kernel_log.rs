@@ -19,7 +19,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     if let Some(errno) = log.refused {
         return vec![
             Finding::unknown("host", "this user may not read the kernel log")
-                .read(Evidence::new("/dev/kmsg", format!("errno {errno}")))
+                .evidence(Evidence::new("/dev/kmsg", format!("errno {errno}")))
                 .fix("Run the doctor as root, or allow it: `sysctl kernel.dmesg_restrict=0`."),
         ];
     }
@@ -44,7 +44,7 @@ fn check_kind(input: &CheckInput<'_>, lines: &[LogLine], kind: LogKind) -> Vec<F
         graded.iter().filter(|(severity, _)| *severity == worst).map(|(_, line)| *line).collect();
     let last = worst_lines.iter().rev().take(MAX_LINES).rev();
     let finding = Finding::new(worst, "host", format!("{what} ({})", count(worst_lines.len())));
-    let finding = finding.read_all(last.map(|line| {
+    let finding = finding.evidence_all(last.map(|line| {
         Evidence::new(format!("kernel log, {:.3} s", line.at_us as f64 / 1e6), &line.text)
     }));
     vec![finding.fix(fix)]

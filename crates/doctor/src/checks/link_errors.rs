@@ -54,7 +54,7 @@ fn downed(
             ),
         _ => Finding::note(name, summary),
     };
-    finding.read(file(input, device, port, counter)).read_all(uptime(input))
+    finding.evidence(file(input, device, port, counter)).evidence_all(uptime(input))
 }
 
 fn bit_errors(
@@ -81,7 +81,7 @@ fn bit_errors(
         Finding::note(name, summary)
     };
     let files = errors.iter().map(|(counter, _)| file(input, device, port, counter));
-    finding.read_all(files).read_all(uptime(input))
+    finding.evidence_all(files).evidence_all(uptime(input))
 }
 
 fn file(input: &CheckInput<'_>, device: &Device, port: &Port, counter: &Counter) -> Evidence {

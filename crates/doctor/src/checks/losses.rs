@@ -64,7 +64,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
         ),
         () => return Some(Finding::ok(name, format!("{total} packets lost or late"))),
     };
-    Some(finding.read_all(evidence))
+    Some(finding.evidence_all(evidence))
 }
 
 fn file(input: &CheckInput<'_>, device: &Device, port: &Port, counter: &str) -> Evidence {

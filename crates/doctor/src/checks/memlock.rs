@@ -29,15 +29,15 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         }
         () => limited(input, &state),
     };
-    let mut finding = finding.read(Evidence::new(
+    let mut finding = finding.evidence(Evidence::new(
         "/proc/self/limits",
         format!("Max locked memory: {}", limit_text(limit)),
     ));
     if let Some(held) = input.node.process.capabilities {
         let value = format!("CapEff {:016x}, CapBnd {:016x}", held.effective, held.bounding);
-        finding = finding.read(Evidence::new("/proc/self/status", value));
+        finding = finding.evidence(Evidence::new("/proc/self/status", value));
     }
-    vec![finding.read(Evidence::new("/proc/self/status", format!("Uid {uid}")))]
+    vec![finding.evidence(Evidence::new("/proc/self/status", format!("Uid {uid}")))]
 }
 
 fn limited(input: &CheckInput<'_>, state: &MemlockState) -> Finding {
@@ -54,7 +54,7 @@ fn limited(input: &CheckInput<'_>, state: &MemlockState) -> Finding {
     let summary = format!("user {uid} may lock only {}", size(hard));
     let mut finding = Finding::new(severity, "host", summary);
     if !state.is_initial_user_namespace {
-        finding = finding.read(input.file("/proc/self/uid_map"));
+        finding = finding.evidence(input.file("/proc/self/uid_map"));
     }
     state.fixes().into_iter().fold(finding, Finding::fix)
 }

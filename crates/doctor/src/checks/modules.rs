@@ -22,7 +22,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     if input.node.modules.is_empty() && input.tree.list("/sys/module").is_empty() {
         findings.push(
             Finding::unknown("host", "the loaded modules are not known")
-                .read(input.file("/sys/module")),
+                .evidence(input.file("/sys/module")),
         );
         return findings;
     }
@@ -41,7 +41,7 @@ fn check_module(input: &CheckInput<'_>, needed: &NeededModule) -> Finding {
     }
     let finding = Finding::new(severity, "host", format!("{module} is not loaded: {without}"));
     finding
-        .read(input.file(path))
+        .evidence(input.file(path))
         .fix(format!("modprobe {module}"))
         .fix(format!("echo {module} > /etc/modules-load.d/{module}.conf"))
 }
@@ -69,7 +69,7 @@ fn missing_rdma_driver(input: &CheckInput<'_>, netdev: &NetDev) -> Option<Findin
     }
     let summary = format!("the NIC supports RDMA, but {rdma} is not loaded");
     let finding = Finding::note(&*netdev.name, summary);
-    let finding = finding.read(input.file(format!("/sys/module/{rdma}")));
+    let finding = finding.evidence(input.file(format!("/sys/module/{rdma}")));
     Some(finding.fix(format!("To use it for RDMA: `modprobe {rdma}`.")))
 }
 

@@ -37,7 +37,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
             format!("RoCE MTU {mtu}; {LARGEST_PACKET} needs a net device MTU of {MIN} or more"),
         ),
     };
-    let finding = finding.read(input.file(format!("/sys/class/net/{netdev}/mtu")));
+    let finding = finding.evidence(input.file(format!("/sys/class/net/{netdev}/mtu")));
     if mtu >= LARGEST_PACKET {
         return Some(finding);
     }

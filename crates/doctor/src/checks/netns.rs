@@ -23,5 +23,5 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     } else {
         "shared: every network namespace sees every device"
     };
-    vec![Finding::ok("host", summary).read(evidence)]
+    vec![Finding::ok("host", summary).evidence(evidence)]
 }

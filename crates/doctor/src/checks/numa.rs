@@ -57,8 +57,8 @@ fn check_gpu(
     };
     Some(
         finding
-            .read(input.file(format!("{}/numa_node", gpu.pci.folder())))
-            .read_all(nearest.pci.map(|nic| input.file(format!("{}/numa_node", nic.folder()))))
+            .evidence(input.file(format!("{}/numa_node", gpu.pci.folder())))
+            .evidence_all(nearest.pci.map(|nic| input.file(format!("{}/numa_node", nic.folder()))))
             .fix(
                 "Install a NIC in a slot of that CPU, or bring up the one that is there; \
                  `wirelane topo` prints the topology.",
@@ -73,8 +73,8 @@ fn unknown_node(input: &CheckInput<'_>, nic: &Device) -> Option<Finding> {
     let is_unknown = file.value == "-1";
     is_unknown.then(|| {
         Finding::note(&*nic.name, "the firmware does not report its NUMA node")
-            .read(file)
-            .read(Evidence::new(
+            .evidence(file)
+            .evidence(Evidence::new(
                 "/sys/devices/system/node",
                 format!("{} nodes", input.node.host.numa_nodes.len()),
             ))

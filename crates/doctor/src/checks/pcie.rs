@@ -99,12 +99,15 @@ fn degraded(
     let severity = if limits_port { Severity::Problem } else { Severity::Warning };
     let finding = Finding::new(severity, subject, summary);
     let files = [child, parent].into_iter().flat_map(|function| evidence(input, function));
-    Some(finding.read_all(files).fix("Reseat the NIC and its riser, then try another slot.").fix(
-        format!(
-            "Check the slot's settings in the firmware setup, and `lspci -vv -s {}` (LnkSta).",
-            child.address
-        ),
-    ))
+    Some(
+        finding
+            .evidence_all(files)
+            .fix("Reseat the NIC and its riser, then try another slot.")
+            .fix(format!(
+                "Check the slot's settings in the firmware setup, and `lspci -vv -s {}` (LnkSta).",
+                child.address
+            )),
+    )
 }
 
 /// All links run as their ends support; the slot may still be slower than the port.
@@ -123,15 +126,14 @@ fn not_degraded(
                 "its slot has {rate:.0} Gb/s, less than the port's {}",
                 gbps((need * 1000.0) as u64)
             );
-            Finding::note(&*device.name, summary).read_all(files)
+            Finding::note(&*device.name, summary).evidence_all(files)
         }
         (Some(_), _) => {
             Finding::ok(&*device.name, "PCIe links have the width and speed that both ends support")
-                .read_all(files)
+                .evidence_all(files)
         }
-        (None, _) => {
-            Finding::unknown(&*device.name, "the PCIe link's speed is not known").read_all(files)
-        }
+        (None, _) => Finding::unknown(&*device.name, "the PCIe link's speed is not known")
+            .evidence_all(files),
     }
 }
 

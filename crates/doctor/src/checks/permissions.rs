@@ -32,14 +32,15 @@ fn check_device(input: &CheckInput<'_>, device: &Device) -> Option<Finding> {
     let Reading::Value(node) = node else { return Some(missing_node(input, device, &path, &node)) };
     let evidence = Evidence::new(&*path, permissions(&node));
     Some(match may_open(&input.node.process, &node) {
-        Some(true) => Finding::ok(&*device.name, "its device node can be opened").read(evidence),
-        None => {
-            Finding::unknown(&*device.name, "the user of this snapshot is not known").read(evidence)
+        Some(true) => {
+            Finding::ok(&*device.name, "its device node can be opened").evidence(evidence)
         }
+        None => Finding::unknown(&*device.name, "the user of this snapshot is not known")
+            .evidence(evidence),
         Some(false) => {
             let uid = input.node.process.uid.unwrap_or_default();
             Finding::problem(&*device.name, format!("user {uid} may not open its device node"))
-                .read(evidence)
+                .evidence(evidence)
                 .fix(format!("chmod 0666 {path}"))
                 .fix(
                     "Permanently: a udev rule `KERNEL==\"uverbs*\", MODE=\"0666\"` (rdma-core \
@@ -59,14 +60,14 @@ fn missing_node(
     let in_container = input.node.host.container.is_some();
     if in_container && input.node.devices.iter().any(|device| input.is_given(device)) {
         let summary = "visible in this container, but not assigned to it";
-        return Finding::note(&*device.name, summary).read(evidence);
+        return Finding::note(&*device.name, summary).evidence(evidence);
     }
     if in_container {
         return Finding::problem(
             &*device.name,
             "no RDMA device is assigned to this container, although it sees some",
         )
-        .read(evidence)
+        .evidence(evidence)
         .fix(
             "Kubernetes: request the device plugin's resource in `resources.limits`, e.g. \
              `rdma/hca: 1`.",
@@ -74,7 +75,7 @@ fn missing_node(
         .fix("Docker and podman: `--device /dev/infiniband`.");
     }
     Finding::problem(&*device.name, "it has no device node in /dev/infiniband")
-        .read(evidence)
+        .evidence(evidence)
         .fix("udevadm trigger --subsystem-match=infiniband_verbs")
 }
 
@@ -94,7 +95,7 @@ fn nodes_without_device(input: &CheckInput<'_>) -> Vec<Finding> {
                 name,
                 "a device node without a visible device: it belongs to another network namespace",
             )
-            .read(input.file(format!("/sys/class/infiniband_verbs/{name}/ibdev")))
+            .evidence(input.file(format!("/sys/class/infiniband_verbs/{name}/ibdev")))
         })
         .collect()
 }

@@ -20,7 +20,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 fn check_device(input: &CheckInput<'_>, device: &Device) -> Vec<Finding> {
     if device.ports.is_empty() && !has_known_ports(input, device) {
         let folder = input.file(format!("{}/ports", device.folder()));
-        return vec![Finding::unknown(&*device.name, "its ports cannot be read").read(folder)];
+        return vec![Finding::unknown(&*device.name, "its ports cannot be read").evidence(folder)];
     }
     if device.ports.is_empty() {
         let finding = Finding::problem(
@@ -60,10 +60,10 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
             Finding::unknown(name, format!("the state of the port: {why}"))
         }
     };
-    let finding = finding.read(input.port_file(device, port, "state"));
-    let finding = finding.read(input.port_file(device, port, "phys_state"));
+    let finding = finding.evidence(input.port_file(device, port, "state"));
+    let finding = finding.evidence(input.port_file(device, port, "phys_state"));
     if port.link_layer == Reading::Value(LinkLayer::InfiniBand) {
-        return finding.read(input.port_file(device, port, "sm_lid"));
+        return finding.evidence(input.port_file(device, port, "sm_lid"));
     }
     finding
 }
@@ -72,7 +72,7 @@ fn active(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let rate = port.rate.value().map(|rate| gbps(rate.mbps)).unwrap_or_default();
     let layer = port.link_layer.value().map_or("", |layer| layer.name());
     let finding = Finding::ok(port_name(device, port), format!("ACTIVE {layer} {rate}"));
-    finding.read(input.port_file(device, port, "state"))
+    finding.evidence(input.port_file(device, port, "state"))
 }
 
 fn waiting(name: &str, summary: &str) -> Finding {

@@ -23,10 +23,10 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
     let name = port_name(device, port);
     let Some(now) = rates::current(input, device, port) else {
         return Finding::unknown(name, "the rate of the link is not known")
-            .read(input.port_file(device, port, "rate"));
+            .evidence(input.port_file(device, port, "rate"));
     };
     if let Some(few) = few_lanes(&name, port) {
-        return few.read(now.evidence);
+        return few.evidence(now.evidence);
     }
     match rates::expected(input, device, port, now.mbps) {
         Some(expected) if expected.rate.mbps > now.mbps => {
@@ -35,11 +35,11 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Finding {
         Some(expected) => {
             let rate = gbps(now.mbps);
             Finding::ok(name, format!("{rate}, as expected (from {})", expected.rate.source))
-                .read(now.evidence)
-                .read(expected.rate.evidence)
+                .evidence(now.evidence)
+                .evidence(expected.rate.evidence)
         }
         None => Finding::ok(name, format!("{}; the expected rate is not known", gbps(now.mbps)))
-            .read(now.evidence),
+            .evidence(now.evidence),
     }
 }
 
@@ -52,8 +52,8 @@ fn slow(name: String, now: &KnownRate, expected: &KnownRate, severity: Severity)
         _ => format!("runs at {current}, expected {best} (from {})", expected.source),
     };
     let finding = Finding::new(severity, name, summary)
-        .read(now.evidence.clone())
-        .read(expected.evidence.clone());
+        .evidence(now.evidence.clone())
+        .evidence(expected.evidence.clone());
     if severity == Severity::Note {
         return finding.fix(
             "If the link should be faster: `wirelane doctor rate --expect-rate RATE` reports it as \

@@ -30,7 +30,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
         } else {
             Finding::ok(&*device.name, format!("PCIe read requests of {bytes} bytes"))
         };
-        Some(finding.read(evidence))
+        Some(finding.evidence(evidence))
     });
     known.collect()
 }

@@ -29,7 +29,7 @@ fn check_port(input: &CheckInput<'_>, device: &Device, port: &Port) -> Option<Fi
     let path = format!("{}/{}", refused.source.name(), refused.name);
     Some(
         Finding::note(name, "its counters cannot be read: the function belongs to another manager")
-            .read(input.port_file(device, port, &path))
+            .evidence(input.port_file(device, port, &path))
             .fix(
                 "Exclude it from monitoring: node_exporter has \
                  `--collector.infiniband.device-exclude`.",

@@ -28,7 +28,7 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
             saturated.iter().map(|name| input.port_file(device, port, &format!("counters/{name}")));
         Some(
             Finding::note(name, summary)
-                .read_all(files)
+                .evidence_all(files)
                 .fix("Reset them: `perfquery -R LID PORT` (InfiniBand, as root)."),
         )
     });

@@ -40,7 +40,7 @@ fn check_model(input: &CheckInput<'_>, model: &str, nics: &[&Device]) -> Finding
             "host",
             format!("NICs {name} have different firmware: {}", several.join(", ")),
         )
-        .read_all(nics.iter().map(|nic| input.file(format!("{}/fw_ver", nic.folder()))))
+        .evidence_all(nics.iter().map(|nic| input.file(format!("{}/fw_ver", nic.folder()))))
         .fix("Update all to the newest: `mlxfwmanager -u`, or the vendor's tool; then reboot."),
     }
 }

@@ -190,7 +190,7 @@ fn is_virtual(input: &CheckInput<'_>) -> bool {
 fn findings(input: &CheckInput<'_>) -> Vec<HostFinding> {
     let report = run_checks(input, &[]);
     let bad = report.findings.iter().filter(|finding| finding.severity >= Severity::Warning);
-    let slowing = bad.filter(|finding| SLOWING_CHECKS.contains(&finding.check));
+    let slowing = bad.filter(|finding| LINK_SLOWING_CHECKS.contains(&finding.check));
     let side_finding = |finding: &crate::Finding| HostFinding {
         check: finding.check.to_owned(),
         subjects: finding.subjects.iter().take(MAX_ADDRESSES).cloned().collect(),
@@ -214,8 +214,8 @@ fn is_within(address: IpAddr, network: IpAddr, bits: u8) -> bool {
     }
 }
 
-/// Checks whose findings reduce bandwidth or raise latency.
-const SLOWING_CHECKS: &[&str] = &[
+/// Checks whose findings reduce the bandwidth of a link or raise its latency.
+const LINK_SLOWING_CHECKS: &[&str] = &[
     "rate",
     "pcie",
     "mtu",
@@ -263,7 +263,7 @@ mod tests {
 
     #[test]
     fn slowing_checks_exist() {
-        for name in SLOWING_CHECKS {
+        for name in LINK_SLOWING_CHECKS {
             assert!(crate::check(name).is_some(), "{name}");
         }
     }

@@ -76,7 +76,7 @@ pub struct PossibleCause {
     #[serde(rename = "line")]
     pub evidence: LineEvidence,
     /// Whether the check found it.
-    pub state: State,
+    pub state: CauseState,
     /// The findings of the check.
     pub findings: Vec<Finding>,
 }
@@ -84,7 +84,7 @@ pub struct PossibleCause {
 /// Whether a cause was found on this machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum CauseState {
     /// Found on this machine.
     Found,
     /// Cannot be determined here.
@@ -171,8 +171,8 @@ impl PossibleCause {
     pub fn is_likely(&self) -> bool {
         match self.evidence {
             LineEvidence::Proves | LineEvidence::Fits => true,
-            LineEvidence::Open => self.state != State::NotFound,
-            LineEvidence::Unlikely => self.state == State::Found,
+            LineEvidence::Open => self.state != CauseState::NotFound,
+            LineEvidence::Unlikely => self.state == CauseState::Found,
         }
     }
 }
@@ -214,10 +214,10 @@ fn possible_causes(error: &ErrorLine, input: &CheckInput<'_>) -> Vec<PossibleCau
             evidence => evidence,
         };
         let state = match possible.state {
-            State::NotFound if evidence <= LineEvidence::Fits && !cause.is_always_first => {
-                State::Unknown
+            CauseState::NotFound if evidence <= LineEvidence::Fits && !cause.is_always_first => {
+                CauseState::Unknown
             }
-            State::NotFound if !has_rdma => State::Unknown,
+            CauseState::NotFound if !has_rdma => CauseState::Unknown,
             state => state,
         };
         (evidence, state)
@@ -240,9 +240,9 @@ fn check_cause(cause: &Cause, evidence: LineEvidence, input: &CheckInput<'_>) ->
         cause.check.and_then(check).map(|check| check.findings(input)).unwrap_or_default();
     findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
     let state = match findings.first().map(|finding| finding.severity) {
-        None | Some(Severity::Unknown) => State::Unknown,
-        Some(severity) if severity >= cause.min_severity => State::Found,
-        Some(_) => State::NotFound,
+        None | Some(Severity::Unknown) => CauseState::Unknown,
+        Some(severity) if severity >= cause.min_severity => CauseState::Found,
+        Some(_) => CauseState::NotFound,
     };
     PossibleCause {
         cause: cause.text,

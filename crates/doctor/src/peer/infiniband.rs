@@ -26,7 +26,7 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
         );
         return vec![
             finding
-                .read_all(gid_evidence(&pairs))
+                .evidence_all(gid_evidence(&pairs))
                 .fix("Use ports of one fabric, or a router between them."),
         ];
     }
@@ -43,8 +43,8 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     let (one, other) = one_fabric[0];
     vec![
         Finding::problem("peer", "no common partition, or both are limited members of it")
-            .read(Evidence::new(format!("here, {}: P_Keys", one.name), keys(one)))
-            .read(Evidence::new(format!("there, {}: P_Keys", other.name), keys(other)))
+            .evidence(Evidence::new(format!("here, {}: P_Keys", one.name), keys(one)))
+            .evidence(Evidence::new(format!("there, {}: P_Keys", other.name), keys(other)))
             .fix(
                 "Put both ports into one partition as full members, in the subnet manager's \
                  partitions.conf.",

@@ -83,7 +83,7 @@ fn no_active_port(ours: &CheckInput<'_>, here: &[End<'_>], there: &[End<'_>]) ->
     let finding = Finding::problem("peer", format!("{machine} an active RDMA port"));
     let devices: Vec<&str> = ours.node.devices.iter().map(|device| device.name.as_str()).collect();
     finding
-        .read(Evidence::new("devices here", devices.join(", ")))
+        .evidence(Evidence::new("devices here", devices.join(", ")))
         .fix("Run `wirelane doctor ports` at that end.")
 }
 
@@ -96,8 +96,10 @@ fn no_common_kind(here: &[End<'_>], there: &[End<'_>]) -> Finding {
         "peer",
         format!("no common link layer: {} here, {} there", kinds(here), kinds(there)),
     )
-    .read_all(here.iter().map(|end| Evidence::new(format!("here, {}", end.name), end.kind.name())))
-    .read_all(
+    .evidence_all(
+        here.iter().map(|end| Evidence::new(format!("here, {}", end.name), end.kind.name())),
+    )
+    .evidence_all(
         there.iter().map(|end| Evidence::new(format!("there, {}", end.name), end.kind.name())),
     )
     .fix(
@@ -146,8 +148,8 @@ fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
                 |versions: BTreeSet<String>| versions.into_iter().collect::<Vec<_>>().join(", ");
             findings.push(
                 Finding::note("peer", format!("different firmware of {model} at the two ends"))
-                    .read(Evidence::new("here: fw_ver", list(ours)))
-                    .read(Evidence::new("there: fw_ver", list(theirs))),
+                    .evidence(Evidence::new("here: fw_ver", list(ours)))
+                    .evidence(Evidence::new("there: fw_ver", list(theirs))),
             );
         }
     }
@@ -155,8 +157,9 @@ fn versions(ours: &Node, theirs: &Node) -> Vec<Finding> {
         && ours != theirs
     {
         let finding = Finding::note("peer", "different kernels at the two ends");
-        findings
-            .push(finding.read(Evidence::new("here", ours)).read(Evidence::new("there", theirs)));
+        findings.push(
+            finding.evidence(Evidence::new("here", ours)).evidence(Evidence::new("there", theirs)),
+        );
     }
     findings
 }

@@ -23,7 +23,7 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
     if same_version.is_empty() {
         let finding =
             Finding::problem("peer", "no common RoCE version among the GIDs of both ends");
-        return vec![finding.read_all(gid_evidence(&roce)).fix(
+        return vec![finding.evidence_all(gid_evidence(&roce)).fix(
             "Give the net devices of both ends IP addresses; RoCE v2 needs a NIC that supports it.",
         )];
     }
@@ -45,7 +45,7 @@ pub(super) fn compare(pairs: &[(&End<'_>, &End<'_>)]) -> Vec<Finding> {
         } else {
             Finding::unknown("peer", "the subnets of RoCE ports are not known at both ends")
         };
-        return vec![finding.read_all(gid_evidence(&same_version)).fix(
+        return vec![finding.evidence_all(gid_evidence(&same_version)).fix(
             "Give both ends addresses of one subnet, or check that routers forward UDP port 4791 \
              between them.",
         )];
@@ -66,10 +66,10 @@ fn compare_mtu(one: &End<'_>, other: &End<'_>) -> Finding {
             subject,
             format!("RoCE MTU {here} here, {there} there, in the same subnet {network}"),
         )
-        .read_all(evidence)
+        .evidence_all(evidence)
         .fix("Set the same MTU on both net devices: `ip link set NETDEV mtu 9000`."),
         _ => Finding::ok(subject, format!("in the same subnet {network}, with the same MTU"))
-            .read_all(evidence),
+            .evidence_all(evidence),
     }
 }
 

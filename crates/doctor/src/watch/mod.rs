@@ -15,4 +15,4 @@ mod sample;
 pub use list::{List, Pattern};
 pub use node::queries::ProcessResources;
 pub use rdma::{RdmaSample, RdmaWatch, Settings};
-pub use sample::{Device, MachineSample, Port, Probe, Run, Store};
+pub use sample::{CollectorRun, MachineSample, Probe, SampledDevice, SampledPort, SampledStore};

@@ -10,7 +10,7 @@ use node::counters::{CounterSource, known_counter};
 use node::watch::{DeviceSample, NicWatch, Select};
 use node::{Counter, Node, PhysState, PortStatus, Reading, Role, Tree};
 
-use super::{Device, List, Port};
+use super::{List, SampledDevice, SampledPort};
 use crate::{CheckInput, rates};
 
 /// What is sampled.
@@ -39,7 +39,7 @@ pub struct RdmaWatch {
     facts_read_at: Option<Instant>,
     /// Devices, ports, states and rates: when they change, the facts are read again.
     shape: Vec<Shape>,
-    before: Vec<Device>,
+    before: Vec<SampledDevice>,
     known: BTreeSet<String>,
     nics: NicWatch,
 }
@@ -48,7 +48,7 @@ pub struct RdmaWatch {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RdmaSample {
     /// In the order of their names.
-    pub devices: Vec<Device>,
+    pub devices: Vec<SampledDevice>,
     /// Names of devices that were present since the watch started, and are not now.
     pub gone: Vec<String>,
 }
@@ -57,7 +57,7 @@ pub struct RdmaSample {
 #[derive(Debug, Default)]
 struct Facts {
     /// Without counters, states and rates.
-    device: Device,
+    device: SampledDevice,
     /// By port: its rate, if its own file is imprecise.
     rates: BTreeMap<u32, Option<u64>>,
 }
@@ -86,7 +86,8 @@ impl RdmaWatch {
         let samples = node::watch::sample(&self.tree, &mut selection);
         let unlisted = selection.unlisted;
         self.read_facts(&samples, now);
-        let mut devices: Vec<Device> = samples.iter().map(|sample| self.device(sample)).collect();
+        let mut devices: Vec<SampledDevice> =
+            samples.iter().map(|sample| self.device(sample)).collect();
         for device in &mut devices {
             let seen = unlisted.get(&device.name).copied().unwrap_or(0);
             device.left_out = seen.saturating_sub(self.settings.max_unlisted) as u64;
@@ -124,10 +125,10 @@ impl RdmaWatch {
         self.shape = shape;
     }
 
-    fn device(&self, sample: &DeviceSample) -> Device {
+    fn device(&self, sample: &DeviceSample) -> SampledDevice {
         let unknown = Facts::default();
         let facts = self.facts.get(&sample.name).unwrap_or(&unknown);
-        Device {
+        SampledDevice {
             name: sample.name.clone(),
             counters: sample.counters.clone(),
             ports: sample.ports.iter().map(|port| self.port(facts, port)).collect(),
@@ -135,10 +136,10 @@ impl RdmaWatch {
         }
     }
 
-    fn port(&self, facts: &Facts, status: &PortStatus) -> Port {
+    fn port(&self, facts: &Facts, status: &PortStatus) -> SampledPort {
         let known = facts.device.ports.iter().find(|port| port.number == status.number);
         let rate = status.rate.value().map(|rate| rate.mbps);
-        Port {
+        SampledPort {
             number: status.number,
             state: status.state.value().map(|state| *state as u32),
             phys_state: phys_state(&status.phys_state),
@@ -149,7 +150,7 @@ impl RdmaWatch {
     }
 
     /// Adds the ethtool statistics of the ports' net devices.
-    fn add_statistics(&mut self, devices: &mut [Device], now: Instant) {
+    fn add_statistics(&mut self, devices: &mut [SampledDevice], now: Instant) {
         for port in devices.iter_mut().flat_map(|device| &mut device.ports) {
             let Some(netdev) = &port.netdev else { continue };
             let mut found = self.nics.sample(&self.tree, netdev, now);
@@ -163,7 +164,7 @@ impl RdmaWatch {
         }
     }
 
-    fn count_decreases(&self, devices: &mut [Device]) {
+    fn count_decreases(&self, devices: &mut [SampledDevice]) {
         for device in devices {
             let Some(before) = self.before.iter().find(|before| before.name == device.name) else {
                 continue;
@@ -226,17 +227,17 @@ fn facts_of(input: &CheckInput<'_>, device: &node::Device) -> Facts {
         let status = rates::status(input, device, port);
         rates.extend(status.netdev_mbps.map(|rate| (port.number, rate)));
         let (mbps, source) = status.expected.unzip();
-        Port {
+        SampledPort {
             number: port.number,
             netdev: port.netdev.clone(),
             link_layer: port.link_layer.value().map(|layer| layer.name().to_owned()),
             expected_mbps: mbps,
             expected_by: source,
-            ..Port::default()
+            ..SampledPort::default()
         }
     });
     let ports = ports.collect();
-    let device = Device {
+    let device = SampledDevice {
         name: device.name.clone(),
         driver: device.driver.clone(),
         firmware: device.firmware.value().cloned(),
@@ -247,7 +248,7 @@ fn facts_of(input: &CheckInput<'_>, device: &node::Device) -> Facts {
         function: function(&device.role).map(str::to_owned),
         physical_function: physical_function(input.node, &device.role),
         ports,
-        ..Device::default()
+        ..SampledDevice::default()
     };
     Facts { device, rates }
 }

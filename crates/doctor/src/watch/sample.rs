@@ -14,7 +14,7 @@ pub struct MachineSample {
     /// The host name.
     pub host: Option<String>,
     /// RDMA devices, in the order of their names.
-    pub devices: Vec<Device>,
+    pub devices: Vec<SampledDevice>,
     /// Devices that were present since the watch started, and are not now.
     pub gone: Vec<String>,
     /// NVIDIA's GPUs, in NVML's order.
@@ -26,17 +26,17 @@ pub struct MachineSample {
     /// Processes with RDMA resources, if requested.
     pub processes: Vec<ProcessResources>,
     /// A store on this machine, if requested.
-    pub store: Option<Store>,
+    pub store: Option<SampledStore>,
     /// A peer that is probed, if requested.
     pub probe: Option<Probe>,
     /// The last run of each collector.
-    pub runs: Vec<Run>,
+    pub runs: Vec<CollectorRun>,
 }
 
 /// An RDMA device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Device {
+pub struct SampledDevice {
     /// `mlx5_0`.
     pub name: String,
     /// `mlx5_core`, `rxe`.
@@ -62,13 +62,13 @@ pub struct Device {
     /// How often one of the device's own counters was lower than in the sample before: it wrapped, or was reset.
     pub decreases: u64,
     /// From the first.
-    pub ports: Vec<Port>,
+    pub ports: Vec<SampledPort>,
 }
 
 /// A port.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Port {
+pub struct SampledPort {
     /// From 1.
     pub number: u32,
     /// Its net device.
@@ -94,7 +94,7 @@ pub struct Port {
 /// A Wirelane store on this machine, from its `/metrics`: names without prefix and labels, values summed.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Store {
+pub struct SampledStore {
     /// The address of its metrics.
     pub address: String,
     /// Its values by name: `store_hits_total`.
@@ -129,7 +129,7 @@ pub struct Probe {
 /// The last run of a collector.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Run {
+pub struct CollectorRun {
     /// `rdma`, `gpu`, `host`, `processes`, `store`.
     pub collector: String,
     /// Whether it succeeded; an absent device or library is a success.

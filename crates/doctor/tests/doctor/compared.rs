@@ -1,6 +1,6 @@
 //! Two machines that are compared, and one machine at two times.
 
-use doctor::checklist::{self, State};
+use doctor::checklist::{self, ItemState};
 use doctor::{CheckInput, Finding, Severity, peer, run_checks, since};
 use node::{Node, Tree};
 use serde_json::{Value, json};
@@ -121,13 +121,13 @@ fn the_checklist_of_a_machine_in_production() {
         let item = items.into_iter().find(|item| item.title.contains(title));
         item.unwrap_or_else(|| panic!("no line {title}")).state
     };
-    assert_eq!(state("mlx5-roce", "MTU"), State::Done);
-    assert_eq!(state("mtu", "MTU"), State::NotDone);
-    assert_eq!(state("memlock", "locked"), State::NotDone);
-    assert_eq!(state("ndr8", "GPUs"), State::Done);
-    assert_eq!(state("mlx5-roce", "GPUs"), State::DoesNotApply);
-    assert_eq!(state("empty", "device present"), State::NotDone);
-    assert_eq!(state("memlock", "firewall"), State::Unknown);
+    assert_eq!(state("mlx5-roce", "MTU"), ItemState::Done);
+    assert_eq!(state("mtu", "MTU"), ItemState::NotDone);
+    assert_eq!(state("memlock", "locked"), ItemState::NotDone);
+    assert_eq!(state("ndr8", "GPUs"), ItemState::Done);
+    assert_eq!(state("mlx5-roce", "GPUs"), ItemState::DoesNotApply);
+    assert_eq!(state("empty", "device present"), ItemState::NotDone);
+    assert_eq!(state("memlock", "firewall"), ItemState::Unknown);
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn an_item_names_every_check_that_contradicts_it() {
         items.iter().find(|item| item.title.contains(title)).unwrap_or_else(|| panic!("{title}"))
     };
     for title in ["IOMMU", "GPUDirect"] {
-        assert_eq!(item(title).state, State::NotDone, "{title}");
+        assert_eq!(item(title).state, ItemState::NotDone, "{title}");
         let why = item(title).why.as_deref().unwrap_or_default();
         assert!(
             why.contains("the IOMMU translates") && why.contains("ACS is on"),
@@ -164,7 +164,7 @@ fn what_no_check_decides_is_on_the_checklist() {
     ] {
         let item = items.iter().find(|item| item.title == title);
         let item = item.unwrap_or_else(|| panic!("no line {title}"));
-        assert_eq!(item.state, State::Unknown, "{title}: a snapshot does not have it");
+        assert_eq!(item.state, ItemState::Unknown, "{title}: a snapshot does not have it");
         assert!(
             item.why.as_deref().is_some_and(|why| why.contains('`')),
             "{title}: {:?}",
@@ -178,5 +178,5 @@ fn what_no_check_decides_is_on_the_checklist() {
     let input = CheckInput::new(&node, &installed);
     let items = checklist::evaluate(&input, &run_checks(&input, &[]));
     let item = items.iter().find(|item| item.title == "settings file in place");
-    assert_eq!(item.map(|item| item.state), Some(State::Done));
+    assert_eq!(item.map(|item| item.state), Some(ItemState::Done));
 }

@@ -1,7 +1,7 @@
 //! Error lines, with causes checked on a machine.
 
 use doctor::CheckInput;
-use doctor::explain::{Explanation, LineEvidence, State, explain, parse};
+use doctor::explain::{CauseState, Explanation, LineEvidence, explain, parse};
 use node::Node;
 
 use crate::{changed, tree};
@@ -39,7 +39,7 @@ fn for_a_protection_error_iommu_and_acs_are_always_first() {
 fn the_state_of_the_iommu_has_its_file_as_evidence() {
     let seen = on("iommu", "IBV_WC_LOC_PROT_ERR(4) vendor_err=81");
     let iommu = &seen.causes[0];
-    assert_eq!((iommu.check, iommu.state), (Some("iommu"), State::Found));
+    assert_eq!((iommu.check, iommu.state), (Some("iommu"), CauseState::Found));
     let evidence = &iommu.findings[0].evidence[0];
     assert!(
         evidence.source.starts_with("/sys/kernel/iommu_groups/") && evidence.value == "DMA-FQ",
@@ -47,20 +47,26 @@ fn the_state_of_the_iommu_has_its_file_as_evidence() {
     );
     let well = on("ndr8", "IBV_WC_LOC_PROT_ERR(4) vendor_err=81");
     let iommu = well.causes.iter().find(|cause| cause.check == Some("iommu")).expect("a cause");
-    assert_eq!(iommu.state, State::NotFound);
+    assert_eq!(iommu.state, CauseState::NotFound);
     assert_eq!(iommu.findings[0].evidence[0].value, "identity");
 }
 
 #[test]
 fn causes_found_on_the_machine_come_first() {
     let explained = on("mtu", "Failed status 12: wr_id 0 syndrom 0x81");
-    assert_eq!((explained.causes[0].check, explained.causes[0].state), (Some("mtu"), State::Found));
+    assert_eq!(
+        (explained.causes[0].check, explained.causes[0].state),
+        (Some("mtu"), CauseState::Found)
+    );
     let explained = on("roce-no-ip", "Failed status 12: wr_id 0 syndrom 0x81");
-    assert_eq!((explained.causes[0].check, explained.causes[0].state), (Some("gid"), State::Found));
+    assert_eq!(
+        (explained.causes[0].check, explained.causes[0].state),
+        (Some("gid"), CauseState::Found)
+    );
     let explained = on("memlock", "NCCL WARN Call to ibv_reg_mr failed");
     assert_eq!(
         (explained.causes[0].check, explained.causes[0].state),
-        (Some("memlock"), State::Found)
+        (Some("memlock"), CauseState::Found)
     );
 }
 
@@ -68,7 +74,7 @@ fn causes_found_on_the_machine_come_first() {
 fn a_note_is_not_a_cause() {
     let explained = on("cx3-port2", "Failed status 12: wr_id 0 syndrom 0x81");
     let ports = explained.causes.iter().find(|cause| cause.check == Some("ports"));
-    assert_eq!(ports.map(|cause| cause.state), Some(State::NotFound));
+    assert_eq!(ports.map(|cause| cause.state), Some(CauseState::NotFound));
 }
 
 /// A machine without RDMA, where a root user may lock any amount of memory.

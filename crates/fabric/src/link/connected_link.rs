@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::event::epoll;
 use rustix::time::{ClockId, clock_gettime};
 
-use super::core::{Connection, Core};
+use super::core::{Core, MessageChannel};
 use super::report::{LinkInfo, Report};
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane};
@@ -281,7 +281,8 @@ impl Lane for Link {
         let now = self.now();
         self.maintain(now);
         self.armed = true;
-        if !self.core.is_idle() || self.core.is_urgent() || self.update_epoll().is_err() {
+        if !self.core.has_no_completions() || self.core.is_urgent() || self.update_epoll().is_err()
+        {
             return false;
         }
         let due = self.core.next_due().filter(|_| !self.unwatched);
@@ -328,7 +329,7 @@ const MAX_BUSY_POLLS: u32 = 8;
 const PUBLISH_INTERVAL: Duration = Duration::from_secs(1);
 const CLOCK_GRANULARITY: Duration = Duration::from_millis(5);
 
-impl Connection for Session {
+impl MessageChannel for Session {
     fn send(&mut self, message: &[u8]) -> Result<(), String> {
         Session::send(self, message).map_err(|lost| lost.to_string())
     }

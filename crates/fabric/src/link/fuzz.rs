@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::config::Config;
-use super::core::{Connection, Core, CoreSetup};
+use super::core::{Core, CoreSetup, MessageChannel};
 use super::protocol::control::{Control, RailPlan, Transport};
 use super::protocol::header::Header;
 use super::protocol::hello::Hello;
@@ -89,10 +89,10 @@ const REGION: u64 = 7 << 16;
 const GENERATION: u32 = 1;
 
 impl FuzzedLink {
-    fn new(dialled: bool) -> Self {
+    fn new(is_initiator: bool) -> Self {
         let script: Arc<Mutex<Script>> = Arc::default();
         let opener = Arc::new(MisbehavingPeer { script: script.clone() });
-        let plans = if dialled { vec![plan()] } else { Vec::new() };
+        let plans = if is_initiator { vec![plan()] } else { Vec::new() };
         let core = Core::new(CoreSetup {
             config: Config {
                 message_slots: 4,
@@ -101,11 +101,11 @@ impl FuzzedLink {
                 max_regions: 8,
                 ..Config::default()
             },
-            dialled,
+            is_initiator,
             epochs: [1, 2],
             peer_max_payload: 64,
             peer_max_regions: 16,
-            connection: Box::new(MisbehavingPeer { script: script.clone() }),
+            channel: Box::new(MisbehavingPeer { script: script.clone() }),
             connector: Box::new(InlineConnector { opener, results: VecDeque::new() }),
             plans,
             can_plan_again: false,
@@ -140,7 +140,7 @@ impl FuzzedLink {
             address: 0,
             key: 0,
         };
-        let first = match self.core.rails().dialled() {
+        let first = match self.core.rails().is_initiator() {
             true => Control::Opened { rail, generation, offer: Vec::new() },
             false => Control::Open { rail, generation, plan: plan(), offer: Vec::new() },
         };
@@ -198,8 +198,8 @@ impl FuzzedLink {
 }
 
 fn plan() -> RailPlan {
-    let paths = ["tcp".to_owned(), "tcp".to_owned()];
-    RailPlan { transport: Transport::Tcp, paths, weight: 1, why: String::new() }
+    let port_names = ["tcp".to_owned(), "tcp".to_owned()];
+    RailPlan { transport: Transport::Tcp, port_names, weight: 1, why: String::new() }
 }
 
 fn region(rights: Rights) -> Region {
@@ -232,7 +232,7 @@ struct MisbehavingPeer {
     script: Arc<Mutex<Script>>,
 }
 
-impl Connection for MisbehavingPeer {
+impl MessageChannel for MisbehavingPeer {
     fn send(&mut self, _: &[u8]) -> Result<(), String> {
         Ok(())
     }

@@ -36,8 +36,8 @@ pub struct LinkStatus {
     pub identity: String,
     /// Whether the control connection is encrypted.
     pub encrypted: bool,
-    /// Whether this end dialled: that end decides about rails.
-    pub dialled: bool,
+    /// Whether this end is the initiator, which decides about rails.
+    pub initiator: bool,
     /// The policy that results from both ends': `require`, `prefer` or `off`.
     pub policy: &'static str,
     /// `connecting`, `up`, `no_rail` (no rail is up) or `ended`.
@@ -164,7 +164,7 @@ fn status(core: &Core, info: &LinkInfo) -> LinkStatus {
         host: info.theirs.host.clone(),
         identity: info.identity.clone(),
         encrypted: info.encrypted,
-        dialled: core.rails().dialled(),
+        initiator: core.rails().is_initiator(),
         policy: info.policy.name(),
         state,
         transport: active.map(|rail| rail.plan().transport.name()),
@@ -177,15 +177,15 @@ fn status(core: &Core, info: &LinkInfo) -> LinkStatus {
 }
 
 fn rail_report(core: &Core, info: &LinkInfo, rail: u8, entry: &Rail) -> RailReport {
-    let [dialler, acceptor] = &entry.plan().paths;
+    let [initiator, listener] = &entry.plan().port_names;
     let (ours, theirs) =
-        if core.rails().dialled() { (dialler, acceptor) } else { (acceptor, dialler) };
+        if core.rails().is_initiator() { (initiator, listener) } else { (listener, initiator) };
     let stats = entry.lane().map(RailLane::stats);
     let moved = |count: fn(&Stats, OpKind) -> u64| {
         stats.map_or(0, |stats| OpKind::ALL.iter().map(|kind| count(stats, *kind)).sum())
     };
     RailReport {
-        name: entry.name(core.rails().dialled()),
+        name: entry.name(core.rails().is_initiator()),
         transport: entry.plan().transport.name(),
         // A fence that was not complete when the link ended never completes.
         state: if core.ended().is_some() { ENDED } else { entry.state().name() },

@@ -64,8 +64,8 @@ impl fmt::Debug for Mr {
 /// A region's registrations, at most one per domain.
 #[derive(Debug, Default)]
 pub(crate) struct Registrations {
-    slots: Slots,
-    /// The registrations of the slots. The slots are changed only under this lock.
+    local_keys: LocalKeys,
+    /// The registrations of these keys. The keys are changed only under this lock.
     mrs: Mutex<Vec<Arc<Mr>>>,
 }
 
@@ -76,7 +76,7 @@ impl Registrations {
     /// The local key for this domain.
     #[inline]
     pub(crate) fn lkey(&self, domain: u32) -> Option<u32> {
-        self.slots.get(domain)
+        self.local_keys.get(domain)
     }
 
     /// The remote key for lanes of this domain.
@@ -84,13 +84,13 @@ impl Registrations {
         self.mrs().iter().find(|mr| mr.domain() == domain).map(|mr| mr.rkey())
     }
 
-    /// Adds a registration, unless there is one with its domain. `false` if all slots are in use.
+    /// Adds a registration, unless there is one with its domain. `false` if all rows are in use.
     pub(crate) fn add(&self, mr: Arc<Mr>) -> bool {
         let mut mrs = self.mrs();
-        if self.slots.get(mr.domain()).is_some() {
+        if self.local_keys.get(mr.domain()).is_some() {
             return true;
         }
-        let added = self.slots.put(mr.domain(), mr.lkey());
+        let added = self.local_keys.put(mr.domain(), mr.lkey());
         if added {
             mrs.push(mr);
         }
@@ -100,7 +100,7 @@ impl Registrations {
     /// Removes the registration with this domain. It is deregistered when its last user drops it.
     pub(crate) fn remove(&self, domain: u32) {
         let mut mrs = self.mrs();
-        self.slots.clear(domain);
+        self.local_keys.clear(domain);
         let at = mrs.iter().position(|mr| mr.domain() == domain);
         let removed = at.map(|at| mrs.swap_remove(at));
         drop(mrs);
@@ -124,27 +124,27 @@ impl Registrations {
 }
 
 /// Local keys by domain: the domain's id in the upper half, its key in the lower. Ids start at 1, so that 0 is a
-/// free slot.
+/// free row.
 #[derive(Debug, Default)]
-struct Slots([AtomicU64; Registrations::MAX]);
+struct LocalKeys([AtomicU64; Registrations::MAX]);
 
-impl Slots {
+impl LocalKeys {
     #[inline]
     fn get(&self, domain: u32) -> Option<u32> {
-        let slots = self.0.iter().map(|slot| slot.load(Ordering::Acquire));
-        slots.into_iter().find(|slot| slot >> 32 == u64::from(domain)).map(|slot| slot as u32)
+        let rows = self.0.iter().map(|row| row.load(Ordering::Acquire));
+        rows.into_iter().find(|row| row >> 32 == u64::from(domain)).map(|row| row as u32)
     }
 
     fn put(&self, domain: u32, key: u32) -> bool {
-        let free = self.0.iter().find(|slot| slot.load(Ordering::Relaxed) == 0);
+        let free = self.0.iter().find(|row| row.load(Ordering::Relaxed) == 0);
         let filled = u64::from(domain) << 32 | u64::from(key);
-        free.map(|slot| slot.store(filled, Ordering::Release)).is_some()
+        free.map(|row| row.store(filled, Ordering::Release)).is_some()
     }
 
     fn clear(&self, domain: u32) {
-        let of_domain = |slot: &&AtomicU64| slot.load(Ordering::Relaxed) >> 32 == u64::from(domain);
-        if let Some(slot) = self.0.iter().find(of_domain) {
-            slot.store(0, Ordering::Release);
+        let of_domain = |row: &&AtomicU64| row.load(Ordering::Relaxed) >> 32 == u64::from(domain);
+        if let Some(row) = self.0.iter().find(of_domain) {
+            row.store(0, Ordering::Release);
         }
     }
 }
@@ -177,30 +177,30 @@ mod tests {
 
     #[test]
     fn keys_are_found_by_domain() {
-        let slots = Slots::default();
-        assert!(slots.put(7, 0) && slots.put(u32::MAX, u32::MAX) && slots.put(1, 9));
+        let keys = LocalKeys::default();
+        assert!(keys.put(7, 0) && keys.put(u32::MAX, u32::MAX) && keys.put(1, 9));
         assert_eq!(
-            [7, u32::MAX, 1, 2].map(|n| slots.get(n)),
+            [7, u32::MAX, 1, 2].map(|n| keys.get(n)),
             [Some(0), Some(u32::MAX), Some(9), None]
         );
-        slots.clear(u32::MAX);
-        slots.clear(5);
-        assert_eq!([7, u32::MAX, 1].map(|n| slots.get(n)), [Some(0), None, Some(9)]);
+        keys.clear(u32::MAX);
+        keys.clear(5);
+        assert_eq!([7, u32::MAX, 1].map(|n| keys.get(n)), [Some(0), None, Some(9)]);
     }
 
     #[test]
-    fn slots_are_limited_and_reused() {
-        let slots = Slots::default();
+    fn rows_are_limited_and_reused() {
+        let keys = LocalKeys::default();
         for domain in 1..=Registrations::MAX as u32 {
-            assert!(slots.put(domain, domain));
+            assert!(keys.put(domain, domain));
         }
         for domain in 100..200 {
-            assert!(!slots.put(domain, 1));
-            slots.clear(3);
-            assert!(slots.put(domain, 5));
-            slots.clear(domain);
-            assert!(slots.put(3, 3));
+            assert!(!keys.put(domain, 1));
+            keys.clear(3);
+            assert!(keys.put(domain, 5));
+            keys.clear(domain);
+            assert!(keys.put(3, 3));
         }
-        assert_eq!((slots.get(3), slots.get(16), slots.get(150)), (Some(3), Some(16), None));
+        assert_eq!((keys.get(3), keys.get(16), keys.get(150)), (Some(3), Some(16), None));
     }
 }

@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::Config;
 use super::connection::{HandshakeResult, Session};
-use super::initiator::{HandshakeError, Initiator};
+use super::initiator_handshake::{HandshakeError, InitiatorHandshake};
 use super::key::Key;
 use super::outgoing::Outgoing;
 use super::refusal::Reason;
@@ -53,7 +53,7 @@ fn try_connect(
     deadline: Instant,
 ) -> Result<Session, HandshakeError> {
     let mut outgoing = Outgoing::default();
-    let initiator = Initiator::new(credentials, hello, &mut outgoing.bytes)?;
+    let initiator = InitiatorHandshake::new(credentials, hello, &mut outgoing.bytes)?;
     let socket = connect_tcp(address, deadline).map_err(unreachable)?;
     let opened = shake_hands(&socket, initiator, &mut outgoing, deadline)?;
     Session::new(socket, *opened, outgoing, config).map_err(unreachable)
@@ -72,7 +72,7 @@ fn connect_tcp(address: SocketAddr, deadline: Instant) -> io::Result<TcpStream> 
 
 fn shake_hands(
     mut socket: &TcpStream,
-    mut initiator: Initiator,
+    mut initiator: InitiatorHandshake,
     outgoing: &mut Outgoing,
     deadline: Instant,
 ) -> Result<Box<HandshakeResult>, HandshakeError> {

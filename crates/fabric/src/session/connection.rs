@@ -7,8 +7,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use super::error::{SessionError, SessionErrorKind};
 use super::framing::Framing;
+use super::listener_handshake::SessionPermit;
 use super::outgoing::Outgoing;
-use super::responder::SessionPermit;
 use super::{Config, MAX_MESSAGE};
 use crate::keepalive;
 

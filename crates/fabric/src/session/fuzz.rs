@@ -7,12 +7,12 @@ use super::answer::Answer;
 use super::connect::Credentials;
 use super::connection::HandshakeResult;
 use super::framing::Framing;
-use super::initiator::Initiator;
+use super::initiator_handshake::InitiatorHandshake;
 use super::key::Key;
 use super::listener::ListenerConfig;
+use super::listener_handshake::{HandshakeContext, HandshakeStep, ListenerHandshake};
 use super::noise::{FIRST_MESSAGE_BYTES, initiator};
 use super::preface::Preface;
-use super::responder::{HandshakeContext, HandshakeStep, Responder};
 use super::{ANONYMOUS, MAX_MESSAGE};
 
 /// The first byte selects the sender and the size of chunks; the others are what it sends.
@@ -66,7 +66,7 @@ fn listener<'b>(chunks: impl Iterator<Item = &'b [u8]> + Clone) {
     for credentials in [Credentials::None, Credentials::Key(key())] {
         let mut received = Vec::new();
         let mut initiator =
-            Initiator::new(&credentials, b"hello", &mut received).expect("a short hello");
+            InitiatorHandshake::new(&credentials, b"hello", &mut received).expect("a short hello");
         for chunk in chunks.clone() {
             let Ok(opened) = initiator.take(chunk, &mut received) else { break };
             assert!(
@@ -80,7 +80,7 @@ fn listener<'b>(chunks: impl Iterator<Item = &'b [u8]> + Clone) {
 
 /// A listener with one key, and the bytes it has sent so far.
 struct Exchange {
-    responder: Responder,
+    listener: ListenerHandshake,
     received: Vec<u8>,
     refused: bool,
     opened: Option<Box<HandshakeResult>>,
@@ -92,8 +92,8 @@ impl Exchange {
         config.keyring.add(key()).expect("the only key");
         let context = HandshakeContext::new(ListenerConfig { require_authentication, ..config });
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        let responder = Responder::new(&context.expect("randomness"), address);
-        Exchange { responder, received: Vec::new(), refused: false, opened: None }
+        let listener = ListenerHandshake::new(&context.expect("randomness"), address);
+        Exchange { listener, received: Vec::new(), refused: false, opened: None }
     }
 
     fn send(&mut self, bytes: &[u8]) {
@@ -105,7 +105,7 @@ impl Exchange {
             return;
         }
         let before = self.received.len();
-        match self.responder.take(bytes, Instant::now(), &mut self.received) {
+        match self.listener.take(bytes, Instant::now(), &mut self.received) {
             HandshakeStep::More => {
                 assert!(!self.refused || self.received.len() == before, "sent after a refusal")
             }

@@ -15,15 +15,15 @@ mod error;
 mod framing;
 #[cfg(any(test, feature = "fuzz"))]
 mod fuzz;
-mod initiator;
+mod initiator_handshake;
 mod key;
 mod keyring;
 mod listener;
+mod listener_handshake;
 mod noise;
 mod outgoing;
 mod preface;
 mod refusal;
-mod responder;
 #[cfg(test)]
 mod tests;
 mod ticket;

@@ -14,7 +14,7 @@ pub(super) fn initiator(secret: &Secret, prologue: &[u8]) -> Result<HandshakeSta
 }
 
 /// The end that answers.
-pub(super) fn responder(secret: &Secret, prologue: &[u8]) -> Result<HandshakeState, snow::Error> {
+pub(super) fn listener(secret: &Secret, prologue: &[u8]) -> Result<HandshakeState, snow::Error> {
     start_handshake(secret.bytes(), prologue, Side::Accept)
 }
 

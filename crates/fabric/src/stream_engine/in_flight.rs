@@ -8,12 +8,12 @@ use crate::region::Slice;
 /// The operations in flight. Ids are reused.
 #[derive(Default)]
 pub(crate) struct Operations {
-    slots: Vec<Slot>,
+    rows: Vec<Row>,
     free: Vec<u32>,
     operations: usize,
 }
 
-enum Slot {
+enum Row {
     Free,
     Whole(Operation),
     /// A part of an operation that is split over several streams.
@@ -43,26 +43,26 @@ impl Operations {
 
     pub(crate) fn add(&mut self, op: Op, started: Option<Instant>) -> u32 {
         self.operations += 1;
-        self.put(Slot::Whole(Operation { op, started, left: 1, requested: false }))
+        self.put(Row::Whole(Operation { op, started, left: 1, requested: false }))
     }
 
     /// Adds a part of an operation, which is finished when all its parts are.
     pub(crate) fn add_part(&mut self, whole: u32, start: usize, length: usize, first: bool) -> u32 {
-        if let Some(Slot::Whole(operation)) = self.slots.get_mut(whole as usize) {
+        if let Some(Row::Whole(operation)) = self.rows.get_mut(whole as usize) {
             operation.left = if first { 1 } else { operation.left + 1 };
         }
-        self.put(Slot::Part { whole, start, length, requested: false })
+        self.put(Row::Part { whole, start, length, requested: false })
     }
 
-    fn put(&mut self, slot: Slot) -> u32 {
+    fn put(&mut self, row: Row) -> u32 {
         match self.free.pop() {
             Some(at) => {
-                self.slots[at as usize] = slot;
+                self.rows[at as usize] = row;
                 at
             }
             None => {
-                self.slots.push(slot);
-                self.slots.len() as u32 - 1
+                self.rows.push(row);
+                self.rows.len() as u32 - 1
             }
         }
     }
@@ -70,31 +70,31 @@ impl Operations {
     /// The operation of an id.
     #[inline]
     pub(crate) fn op(&self, at: u32) -> Option<&Op> {
-        match self.slots.get(at as usize)? {
-            Slot::Whole(operation) => Some(&operation.op),
-            Slot::Part { whole, .. } => self.op(*whole),
-            Slot::Free => None,
+        match self.rows.get(at as usize)? {
+            Row::Whole(operation) => Some(&operation.op),
+            Row::Part { whole, .. } => self.op(*whole),
+            Row::Free => None,
         }
     }
 
     /// Its local memory: the slices, and the offset and length within them.
     #[inline]
     pub(crate) fn local(&self, at: u32) -> Option<(&[Slice], usize, usize)> {
-        match self.slots.get(at as usize)? {
-            Slot::Whole(operation) => {
+        match self.rows.get(at as usize)? {
+            Row::Whole(operation) => {
                 Some((operation.op.work.local(), 0, operation.op.work.total()))
             }
-            Slot::Part { whole, start, length, .. } => {
+            Row::Part { whole, start, length, .. } => {
                 Some((self.op(*whole)?.work.local(), *start, *length))
             }
-            Slot::Free => None,
+            Row::Free => None,
         }
     }
 
     /// Records that the request was sent.
     pub(crate) fn set_requested(&mut self, at: u32) {
-        if let Some(Slot::Whole(Operation { requested, .. }) | Slot::Part { requested, .. }) =
-            self.slots.get_mut(at as usize)
+        if let Some(Row::Whole(Operation { requested, .. }) | Row::Part { requested, .. }) =
+            self.rows.get_mut(at as usize)
         {
             *requested = true;
         }
@@ -102,8 +102,8 @@ impl Operations {
 
     /// Whether the request was sent and no answer has started; marks the answer as started.
     pub(crate) fn take_requested(&mut self, at: u32) -> bool {
-        match self.slots.get_mut(at as usize) {
-            Some(Slot::Whole(Operation { requested, .. }) | Slot::Part { requested, .. }) => {
+        match self.rows.get_mut(at as usize) {
+            Some(Row::Whole(Operation { requested, .. }) | Row::Part { requested, .. }) => {
                 std::mem::take(requested)
             }
             _ => false,
@@ -113,16 +113,16 @@ impl Operations {
     /// Frees an id; returns the operation if all of it is finished.
     #[inline]
     pub(crate) fn end(&mut self, at: u32) -> Option<Operation> {
-        match std::mem::replace(self.slots.get_mut(at as usize)?, Slot::Free) {
-            Slot::Free => None,
-            Slot::Whole(operation) => {
+        match std::mem::replace(self.rows.get_mut(at as usize)?, Row::Free) {
+            Row::Free => None,
+            Row::Whole(operation) => {
                 self.free.push(at);
                 self.operations -= 1;
                 Some(operation)
             }
-            Slot::Part { whole, .. } => {
+            Row::Part { whole, .. } => {
                 self.free.push(at);
-                let Some(Slot::Whole(operation)) = self.slots.get_mut(whole as usize) else {
+                let Some(Row::Whole(operation)) = self.rows.get_mut(whole as usize) else {
                     return None;
                 };
                 operation.left -= 1;
@@ -135,16 +135,16 @@ impl Operations {
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Operation> {
         self.free.clear();
         self.operations = 0;
-        std::mem::take(&mut self.slots).into_iter().filter_map(|slot| match slot {
-            Slot::Whole(operation) => Some(operation),
+        std::mem::take(&mut self.rows).into_iter().filter_map(|row| match row {
+            Row::Whole(operation) => Some(operation),
             _ => None,
         })
     }
 
     /// The id of the operation that a part belongs to.
     pub(crate) fn operation_of(&self, at: u32) -> u32 {
-        match self.slots.get(at as usize) {
-            Some(Slot::Part { whole, .. }) => *whole,
+        match self.rows.get(at as usize) {
+            Some(Row::Part { whole, .. }) => *whole,
             _ => at,
         }
     }

@@ -12,9 +12,9 @@ async fn all_operations_can_be_awaited(transport: Transport) {
     let source = pair.region(0, 1 << 20, Rights::NONE);
     let shared = pair.region(1, 1 << 20, Rights::ALL);
     let into = pair.region(1, 64, Rights::NONE);
-    let LinkPair { dialler, acceptor, listener, ends } = pair;
-    let (a, drive_a) = drive(Box::new(dialler));
-    let (b, drive_b) = drive(Box::new(acceptor));
+    let LinkPair { initiator, accepted, listener, ends } = pair;
+    let (a, drive_a) = drive(Box::new(initiator));
+    let (b, drive_b) = drive(Box::new(accepted));
     let tasks = [tokio::spawn(drive_a), tokio::spawn(drive_b)];
     let window = a.import(&b.grant(&shared).await.unwrap()).await.unwrap();
     source.memory().write(0, b"some bytes");

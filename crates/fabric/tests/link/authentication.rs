@@ -26,7 +26,7 @@ fn guarded() -> EndpointSettings {
 #[test]
 fn a_caller_with_the_key_is_accepted_under_its_name() {
     let pair = LinkPair::new(with(Credentials::Key(key("mine", "a"))), guarded());
-    let [here, there] = [&pair.dialler, &pair.acceptor].map(|link| link.report().status());
+    let [here, there] = [&pair.initiator, &pair.accepted].map(|link| link.report().status());
     assert!(here.encrypted && there.encrypted);
     assert_eq!((here.identity.as_str(), there.identity.as_str()), ("mine", "night"));
     pair.exercise();
@@ -52,7 +52,7 @@ fn callers_with_another_key_or_none_are_refused() {
 #[test]
 fn without_authentication_callers_are_anonymous() {
     let pair = LinkPair::new(settings(), settings());
-    let status = pair.acceptor.report().status();
+    let status = pair.accepted.report().status();
     assert_eq!((status.identity.as_str(), status.encrypted), ("anonymous", false));
 }
 
@@ -63,8 +63,8 @@ fn a_ticket_opens_one_link() {
     let endpoint = Endpoint::new(accepts).unwrap();
     let listener = endpoint.listen(anywhere()).unwrap();
     let caller = Endpoint::new(with(Credentials::Ticket(ticket))).unwrap();
-    let (_dialler, acceptor) = join(&caller, &listener);
-    assert_eq!(acceptor.report().status().identity, "worker-7");
+    let (_initiator, accepted) = join(&caller, &listener);
+    assert_eq!(accepted.report().status().identity, "worker-7");
     let error = caller.connect(listener.address(), LIMIT).err().expect("the ticket is used");
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert_eq!(listener.counts().accepted(), 1);

@@ -27,10 +27,10 @@ fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
             Op::write_imm(3, here.slice(..), window.at(0), 7),
             Op { op_id: 4, work: add },
         ];
-        post(&mut pair.dialler, sends.chain(ops));
-        let LinkPair { mut dialler, listener, acceptor, ends } = pair;
-        drop(acceptor);
-        let done = all(&mut dialler, 304);
+        post(&mut pair.initiator, sends.chain(ops));
+        let LinkPair { mut initiator, listener, accepted, ends } = pair;
+        drop(accepted);
+        let done = all(&mut initiator, 304);
         for completion in &done {
             let expected = match completion.outcome {
                 Ok(_) | Err(Failure::PeerGone) => true,
@@ -42,8 +42,8 @@ fn when_one_end_is_dropped_all_operations_of_the_other_complete() {
             assert!(expected, "{transport:?}: {completion:?}");
         }
         assert!(done.iter().any(|completion| completion.op_id == 1 && completion.outcome.is_err()));
-        assert_over(&mut dialler, "the peer ended the link: closed by its owner");
-        drop((dialler, listener, ends));
+        assert_over(&mut initiator, "the peer ended the link: closed by its owner");
+        drop((initiator, listener, ends));
     }
 }
 
@@ -58,16 +58,16 @@ fn a_closed_link_is_no_failure_of_a_rail() {
     ];
     for transport in transports {
         for _ in 0..20 {
-            let LinkPair { dialler, mut acceptor, listener, ends } = LinkPair::over(transport);
+            let LinkPair { initiator, mut accepted, listener, ends } = LinkPair::over(transport);
             let polling = std::thread::spawn(move || {
                 let started = Instant::now();
-                while acceptor.ended().is_none() {
+                while accepted.ended().is_none() {
                     assert!(started.elapsed() < LIMIT, "the goodbye does not arrive");
-                    acceptor.poll(&mut Vec::new());
+                    accepted.poll(&mut Vec::new());
                 }
-                acceptor.report().status()
+                accepted.report().status()
             });
-            drop(dialler);
+            drop(initiator);
             let status = polling.join().unwrap();
             let count = |what: EventKind| status.counts[what.name()];
             let counts = [EventKind::RailDown, EventKind::Ended, EventKind::Closed].map(count);
@@ -123,15 +123,15 @@ fn closing_a_link_completes_all_operations() {
         let mut pair = LinkPair::over(transport);
         let here = pair.region(0, 8, Rights::NONE);
         let sends = (100..400).map(|op_id| Op::send(op_id, here.slice(..8)));
-        post(&mut pair.dialler, sends.chain([Op::receive(1, here.slice(..8))]));
-        pair.dialler.close();
-        let done = all(&mut pair.dialler, 301);
+        post(&mut pair.initiator, sends.chain([Op::receive(1, here.slice(..8))]));
+        pair.initiator.close();
+        let done = all(&mut pair.initiator, 301);
         let flushed = |done: &Completion| matches!(done.outcome, Ok(_) | Err(Failure::Flushed));
         assert!(done.iter().all(flushed), "{done:?}");
-        assert_eq!(pair.dialler.ended(), Some("closed by this end"));
+        assert_eq!(pair.initiator.ended(), Some("closed by this end"));
         let region = pair.region(0, 8, Rights::ALL);
-        assert_eq!(pair.dialler.grant(&region).unwrap_err().kind(), ErrorKind::Gone);
-        pair.dialler.close();
+        assert_eq!(pair.initiator.grant(&region).unwrap_err().kind(), ErrorKind::Gone);
+        pair.initiator.close();
     }
 }
 

@@ -11,16 +11,16 @@ use crate::pair::{LinkPair, only};
 /// A closed control connection stays readable, and must not keep the link's descriptor readable.
 #[test]
 fn waiting_for_an_ended_link_sleeps() {
-    let LinkPair { mut dialler, acceptor, .. } = LinkPair::over(Transport::Tcp);
-    drop(acceptor);
+    let LinkPair { mut initiator, accepted, .. } = LinkPair::over(Transport::Tcp);
+    drop(accepted);
     let mut done = Vec::new();
-    while dialler.ended().is_none() {
-        fabric::wait(&mut dialler, &mut done, Duration::from_millis(10));
+    while initiator.ended().is_none() {
+        fabric::wait(&mut initiator, &mut done, Duration::from_millis(10));
     }
     let sleeps = (0..200).any(|_| {
         std::thread::sleep(Duration::from_millis(1));
-        dialler.poll(&mut done);
-        dialler.arm() && !is_readable(&dialler)
+        initiator.poll(&mut done);
+        initiator.arm() && !is_readable(&initiator)
     });
     assert!(sleeps, "it spins");
 }
@@ -45,11 +45,11 @@ fn access_to_a_region_known_to_be_dropped_does_not_fail_the_rail() {
         let started = std::time::Instant::now();
         while started.elapsed() < Duration::from_millis(100) {
             pair.run(0, 0);
-            pair.dialler.poll(&mut Vec::new());
-            pair.acceptor.poll(&mut Vec::new());
+            pair.initiator.poll(&mut Vec::new());
+            pair.accepted.poll(&mut Vec::new());
         }
         assert_eq!(pair.do_one(write()), Err(Failure::Access), "{transport:?}");
-        let status = pair.dialler.report().status();
+        let status = pair.initiator.report().status();
         assert_eq!(status.counts["rail_down"], 0, "{transport:?}: {:#?}", status.events);
     }
 }
@@ -66,7 +66,7 @@ fn shared_memory_comes_back_after_a_refusal() {
     let write = Op::write(1, here.slice(..8), window.at(0));
     assert_eq!(pair.do_one(write), Err(Failure::Access));
     let write = Op::write(2, here.slice(..8), kept_window.at(0));
-    assert_eq!(pair.do_one(write), Ok(Done::Placed), "{:?}", pair.dialler.ended());
+    assert_eq!(pair.do_one(write), Ok(Done::Placed), "{:?}", pair.initiator.ended());
 }
 
 /// A dropped region whose index another region has: a query for the old one while the new one's key is in flight must be
@@ -76,11 +76,11 @@ fn a_region_whose_index_is_reused_is_refused() {
     let mut pair = LinkPair::over(Transport::Tcp);
     let here = pair.region(0, 64, Rights::NONE);
     let old = pair.region(1, 64, Rights::ALL);
-    let old_remote = pair.acceptor.grant(&old).unwrap();
+    let old_remote = pair.accepted.grant(&old).unwrap();
     drop(old);
     let new = pair.region(1, 64, Rights::ALL);
-    let _new_remote = pair.acceptor.grant(&new).unwrap();
-    let Ok(window) = pair.dialler.import(&old_remote) else { return };
+    let _new_remote = pair.accepted.grant(&new).unwrap();
+    let Ok(window) = pair.initiator.import(&old_remote) else { return };
     let write = Op::write(1, here.slice(..8), window.at(0));
     assert_eq!(pair.do_one(write), Err(Failure::Access));
 }
@@ -90,9 +90,9 @@ fn a_region_whose_index_is_reused_is_refused() {
 fn an_unknown_id_with_the_index_of_a_region_is_refused() {
     let mut pair = LinkPair::over(Transport::Tcp);
     let (here, there) = (pair.region(0, 64, Rights::NONE), pair.region(1, 64, Rights::ALL));
-    let mut never = pair.acceptor.grant(&there).unwrap().to_bytes();
+    let mut never = pair.accepted.grant(&there).unwrap().to_bytes();
     never[24] ^= 1;
-    let window = pair.dialler.import(&RemoteRegion::from_bytes(&never).unwrap()).unwrap();
+    let window = pair.initiator.import(&RemoteRegion::from_bytes(&never).unwrap()).unwrap();
     let write = Op::write(1, here.slice(..8), window.at(0));
     assert_eq!(pair.do_one(write), Err(Failure::Access));
 }
@@ -105,12 +105,12 @@ fn different_limits_of_regions_do_not_end_the_link() {
     let mut pair = LinkPair::new(few, only(&[Transport::Tcp]));
     let regions: Vec<_> = (0..8).map(|_| pair.region(1, 64, Rights::ALL)).collect();
     let granted: Vec<_> =
-        regions.iter().filter_map(|region| pair.acceptor.grant(region).ok()).collect();
+        regions.iter().filter_map(|region| pair.accepted.grant(region).ok()).collect();
     assert!(granted.len() >= 4);
-    let window = pair.dialler.import(&granted[0]).unwrap();
+    let window = pair.initiator.import(&granted[0]).unwrap();
     let here = pair.region(0, 64, Rights::NONE);
     let write = Op::write(1, here.slice(..8), window.at(0));
-    assert_eq!(pair.do_one(write), Ok(Done::Placed), "{:?}", pair.dialler.ended());
+    assert_eq!(pair.do_one(write), Ok(Done::Placed), "{:?}", pair.initiator.ended());
 }
 
 /// One operation in 32 is timed for the histogram, as on lanes.
@@ -123,5 +123,5 @@ fn operations_of_links_are_timed() {
         let write = Op::write(op_id, here.slice(..), window.at(0));
         assert_eq!(pair.do_one(write), Ok(Done::Placed));
     }
-    assert!(pair.dialler.stats().latency().count() >= 3, "one in 32 is timed");
+    assert!(pair.initiator.stats().latency().count() >= 3, "one in 32 is timed");
 }

@@ -35,7 +35,7 @@ fn without_shared_memory_tcp_is_used_with_the_reason() {
     let only_tcp = only(&[Transport::Tcp, Transport::Verbs]);
     let pair = LinkPair::new(only_tcp, settings());
     assert_eq!(pair.transport(), "tcp");
-    let status = pair.dialler.report().status();
+    let status = pair.initiator.report().status();
     assert!(status.why.contains("shm: not enabled at this end"), "{}", status.why);
     pair.exercise();
 }

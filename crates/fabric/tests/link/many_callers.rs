@@ -56,7 +56,7 @@ fn disturb(transport: Transport) {
     // All are still connected.
     connected.push(another_peer(&pair, transport));
     during.extend(work(&mut pair, &here, &there, &window, &mut seed, Duration::from_millis(500)));
-    assert_eq!((pair.dialler.ended(), pair.acceptor.ended()), (None, None));
+    assert_eq!((pair.initiator.ended(), pair.accepted.ended()), (None, None));
     drop(processes);
     eprintln!(
         "over {transport:?}: {CALLER_COUNT} connected in {elapsed:.1?}; 1 MiB there and back took {} before and {} \
@@ -83,12 +83,12 @@ fn another_peer(pair: &LinkPair, transport: Transport) -> (Duration, usize) {
     };
     std::thread::scope(|scope| {
         let call = scope.spawn(call);
-        let mut acceptor = pair.listener.accept(LIMIT).unwrap().unwrap();
+        let mut accepted = pair.listener.accept(LIMIT).unwrap().unwrap();
         while !call.is_finished() {
-            wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+            wait(&mut accepted, &mut Vec::new(), Duration::from_millis(1));
         }
-        let (dialler, calls) = call.join().unwrap();
-        assert_eq!(dialler.report().status().transport, Some(transport.name()));
+        let (initiator, calls) = call.join().unwrap();
+        assert_eq!(initiator.report().status().transport, Some(transport.name()));
         (started.elapsed(), calls)
     })
 }
@@ -123,8 +123,8 @@ fn work(
         took.push(step.elapsed());
         assert_eq!(there.slice(..).to_vec(), bytes);
         assert_eq!(here.slice(SIZE..).to_vec(), bytes);
-        post(&mut pair.acceptor, [Op::receive(3, there.slice(..8))]);
-        post(&mut pair.dialler, [Op::send(4, here.slice(8..16))]);
+        post(&mut pair.accepted, [Op::receive(3, there.slice(..8))]);
+        post(&mut pair.initiator, [Op::send(4, here.slice(8..16))]);
         pair.run(1, 1);
         assert_eq!(there.slice(..8).to_vec(), bytes[8..16]);
     }

@@ -19,8 +19,8 @@ fn a_long_message_waits_for_a_receive_that_is_long_enough() {
             from.memory().write(0, &vec![7; size]);
             let into = pair.region(1, size, Rights::NONE);
             let short = |op_id| Op::receive(op_id, into.slice(..99));
-            post(&mut pair.acceptor, [short(1), short(2), Op::receive(3, into.slice(..))]);
-            post(&mut pair.dialler, [Op::send(4, from.slice(..)), Op::send(5, from.slice(..9))]);
+            post(&mut pair.accepted, [short(1), short(2), Op::receive(3, into.slice(..))]);
+            post(&mut pair.initiator, [Op::send(4, from.slice(..)), Op::send(5, from.slice(..9))]);
             let [done, received] = pair.run(2, 3);
             assert!(done.iter().all(|completion| completion.outcome == Ok(Done::Placed)));
             let outcomes = received.iter().map(|completion| (completion.op_id, completion.outcome));
@@ -33,11 +33,11 @@ fn a_long_message_waits_for_a_receive_that_is_long_enough() {
                 ]
             );
             assert_eq!(message(&received[2]), vec![7; size]);
-            post(&mut pair.acceptor, [short(6)]);
+            post(&mut pair.accepted, [short(6)]);
             let [_, received] = pair.run(0, 1);
             assert_eq!(message(&received[0]), [7; 9], "the next message is next");
         }
-        assert_eq!(pair.acceptor.ended(), None);
+        assert_eq!(pair.accepted.ended(), None);
     }
 }
 
@@ -102,9 +102,9 @@ fn ten_thousand_messages_in_both_directions_arrive_in_order() {
             .map(|end| Counterpart::new(pair.region(end, 2 * 8 * SLOTS as usize, Rights::NONE)));
         let started = Instant::now();
         while !ends.iter().all(Counterpart::is_done) {
-            assert!(started.elapsed() < LIMIT, "{:#?}", pair.dialler.report().status());
-            ends[0].step(&mut pair.dialler);
-            ends[1].step(&mut pair.acceptor);
+            assert!(started.elapsed() < LIMIT, "{:#?}", pair.initiator.report().status());
+            ends[0].step(&mut pair.initiator);
+            ends[1].step(&mut pair.accepted);
         }
     }
 }
@@ -121,13 +121,13 @@ fn sends_without_receives_wait() {
             Op::send(number, from.slice(begin..begin + 8))
         });
         let sends: Vec<Op> = sends.collect();
-        post(&mut pair.dialler, sends);
+        post(&mut pair.initiator, sends);
         // As many as the peer stores complete, the others wait.
         let started = Instant::now();
         let mut done = [Vec::new(), Vec::new()];
         while started.elapsed() < Duration::from_millis(500) {
-            pair.dialler.poll(&mut done[0]);
-            pair.acceptor.poll(&mut done[1]);
+            pair.initiator.poll(&mut done[0]);
+            pair.accepted.poll(&mut done[1]);
         }
         assert!(done[0].len() < COUNT as usize, "{} of {COUNT} went out", done[0].len());
         assert!(done[0].iter().all(|completion| completion.outcome == Ok(Done::Placed)));
@@ -136,7 +136,7 @@ fn sends_without_receives_wait() {
         let window = pair.grant(&there);
         let work = Work::FetchAdd { old: from.slice(..8), at: window.at(8), add: 5 };
         let others = [Op::write(1000, from.slice(8..16), window.at(0)), Op { op_id: 1001, work }];
-        post(&mut pair.dialler, others);
+        post(&mut pair.initiator, others);
         let [more, _] = pair.run(2, 0);
         let op_ids: Vec<u64> = more.iter().map(|completion| completion.op_id).collect();
         assert!(op_ids.contains(&1000) && op_ids.contains(&1001), "{op_ids:?}");
@@ -145,7 +145,7 @@ fn sends_without_receives_wait() {
         let receives = (0..COUNT as usize)
             .map(|number| Op::receive(number as u64, into.slice(8 * number..8 * number + 8)));
         let receives: Vec<Op> = receives.collect();
-        post(&mut pair.acceptor, receives);
+        post(&mut pair.accepted, receives);
         let [rest, received] = pair.run(COUNT as usize - done[0].len(), COUNT as usize);
         assert!(rest.iter().chain(&received).all(|completion| completion.outcome.is_ok()));
         for number in 1..COUNT {
@@ -166,9 +166,9 @@ fn empty_sends_writes_and_reads_succeed() {
             Op::receive(2, there.slice(..0)),
             Op::receive(3, Slices::EMPTY),
         ];
-        post(&mut pair.acceptor, receives);
+        post(&mut pair.accepted, receives);
         post(
-            &mut pair.dialler,
+            &mut pair.initiator,
             [
                 Op::send(1, Slices::EMPTY),
                 Op::send(2, nothing()),

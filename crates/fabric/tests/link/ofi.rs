@@ -12,12 +12,12 @@ fn by(provider: Option<&str>, transports: &[Transport]) -> EndpointSettings {
 #[test]
 fn alone_libfabric_uses_software_and_names_the_provider() {
     let pair = LinkPair::over(Transport::Ofi);
-    for link in [&pair.dialler, &pair.acceptor] {
+    for link in [&pair.initiator, &pair.accepted] {
         let status = link.report().status();
         assert!(status.rails[0].name.starts_with("tcp"), "{status:#?}");
         assert_eq!(status.rails.len(), 1, "one software rail is enough: {status:#?}");
     }
-    let why = pair.dialler.report().status().why;
+    let why = pair.initiator.report().status().why;
     assert!(why.contains("libfabric provider tcp") && why.contains(" on 127.0.0."), "{why}");
     let providers = pair.ends[0].providers().expect("enabled").expect("available");
     assert!(providers.iter().any(|name| name.starts_with("tcp")), "{providers:?}");
@@ -31,13 +31,13 @@ fn with_other_transports_software_must_be_requested() {
     let both = [Transport::Ofi, Transport::Tcp];
     let pair = LinkPair::new(by(None, &both), by(None, &both));
     assert_eq!(pair.transport(), "tcp");
-    let why = pair.dialler.report().status().why;
+    let why = pair.initiator.report().status().why;
     assert!(why.contains("ofi: this end has no libfabric: libfabric has none of"), "{why}");
     let mut named = LinkPair::new(by(Some("tcp"), &both), by(Some("tcp"), &both));
     named.until_transport("ofi");
     named.exercise();
     let pair = LinkPair::new(by(Some("tcp"), &both), settings());
-    let status = pair.dialler.report().status();
+    let status = pair.initiator.report().status();
     assert!(status.why.contains("ofi: not enabled at the peer"), "{}", status.why);
 }
 
@@ -46,7 +46,7 @@ fn libfabric_shared_memory_works() {
     let pair =
         LinkPair::new(by(Some("shm"), &[Transport::Ofi]), by(Some("shm"), &[Transport::Ofi]));
     assert_eq!(pair.transport(), "ofi");
-    assert!(pair.dialler.report().status().rails[0].name.starts_with("shm "));
+    assert!(pair.initiator.report().status().rails[0].name.starts_with("shm "));
     pair.exercise();
 }
 

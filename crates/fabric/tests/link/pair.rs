@@ -8,9 +8,9 @@ use fabric::link::{Endpoint, EndpointSettings, Link, Listener, Transport};
 use fabric::{Completion, Done, Lane, Memory, Op, Pages, Region, Rights, Window, Work};
 
 pub(crate) struct LinkPair {
-    pub(crate) dialler: Link,
+    pub(crate) initiator: Link,
     pub(crate) listener: Listener,
-    pub(crate) acceptor: Link,
+    pub(crate) accepted: Link,
     pub(crate) ends: [Endpoint; 2],
 }
 
@@ -30,8 +30,8 @@ impl LinkPair {
     pub(crate) fn new(dials: EndpointSettings, accepts: EndpointSettings) -> Self {
         let ends = [Endpoint::new(dials).unwrap(), Endpoint::new(accepts).unwrap()];
         let listener = ends[1].listen(anywhere()).unwrap();
-        let (dialler, acceptor) = join(&ends[0], &listener);
-        LinkPair { dialler, listener, acceptor, ends }
+        let (initiator, accepted) = join(&ends[0], &listener);
+        LinkPair { initiator, listener, accepted, ends }
     }
 
     /// Both ends with a single transport.
@@ -42,16 +42,16 @@ impl LinkPair {
     }
 
     pub(crate) fn transport(&self) -> &'static str {
-        self.dialler.report().status().transport.unwrap()
+        self.initiator.report().status().transport.unwrap()
     }
 
     /// Polls both ends until the link uses this transport: on a busy machine a worse one may be up first.
     pub(crate) fn until_transport(&mut self, expected: &str) {
         let started = Instant::now();
         while self.transport() != expected {
-            assert!(started.elapsed() < LIMIT, "{:#?}", self.dialler.report().status());
-            self.dialler.poll(&mut Vec::new());
-            self.acceptor.poll(&mut Vec::new());
+            assert!(started.elapsed() < LIMIT, "{:#?}", self.initiator.report().status());
+            self.initiator.poll(&mut Vec::new());
+            self.accepted.poll(&mut Vec::new());
         }
     }
 
@@ -59,27 +59,27 @@ impl LinkPair {
         region(&self.ends[end], length, rights)
     }
 
-    /// Grants a region of the accepting end to the dialling end.
+    /// Grants a region of the listener to the initiator.
     pub(crate) fn grant(&mut self, region: &Region) -> Window {
-        let remote = self.acceptor.grant(region).unwrap();
-        self.dialler.import(&remote).unwrap()
+        let remote = self.accepted.grant(region).unwrap();
+        self.initiator.import(&remote).unwrap()
     }
 
     /// Polls both ends until they have these numbers of completions.
-    pub(crate) fn run(&mut self, dialler: usize, acceptor: usize) -> [Vec<Completion>; 2] {
+    pub(crate) fn run(&mut self, initiator: usize, accepted: usize) -> [Vec<Completion>; 2] {
         let started = Instant::now();
         let mut done = [Vec::new(), Vec::new()];
-        while done[0].len() < dialler || done[1].len() < acceptor {
-            assert!(started.elapsed() < LIMIT, "{:#?}", self.dialler.report().status());
-            self.dialler.poll(&mut done[0]);
-            self.acceptor.poll(&mut done[1]);
+        while done[0].len() < initiator || done[1].len() < accepted {
+            assert!(started.elapsed() < LIMIT, "{:#?}", self.initiator.report().status());
+            self.initiator.poll(&mut done[0]);
+            self.accepted.poll(&mut done[1]);
         }
         done
     }
 
-    /// Executes one operation at the dialling end.
+    /// Executes one operation at the initiator.
     pub(crate) fn do_one(&mut self, op: Op) -> Result<Done, fabric::Failure> {
-        post(&mut self.dialler, [op]);
+        post(&mut self.initiator, [op]);
         let [mut done, _] = self.run(1, 0);
         done.remove(0).outcome
     }
@@ -96,14 +96,14 @@ impl LinkPair {
 
         let receives = [10, 11]
             .map(|op_id| Op::receive(op_id, self.region(1, 1 << 20, Rights::NONE).slice(..)));
-        post(&mut self.acceptor, receives);
+        post(&mut self.accepted, receives);
         let add = Work::FetchAdd { old: here.slice(..8), at: window.at(0), add: 5 };
         let sends = [
             Op::write_imm(2, here.slice(5..10), window.at(100), 77),
             Op::send(3, here.slice(8..8 + (1 << 20))),
             Op { op_id: 4, work: add },
         ];
-        post(&mut self.dialler, sends);
+        post(&mut self.initiator, sends);
         let [done, mut received] = self.run(3, 2);
         // Not every lane preserves the order of immediate data and a message.
         received.sort_by_key(|one| matches!(one.outcome, Ok(Done::Received { imm: None, .. })));
@@ -128,13 +128,13 @@ pub(crate) fn anywhere() -> SocketAddr {
 pub(crate) fn join(endpoint: &Endpoint, listener: &Listener) -> (Link, Link) {
     let address = listener.address();
     std::thread::scope(|scope| {
-        let dialler = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
-        let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-        // The accepting end may learn a moment later that the rail is up.
-        while !dialler.is_finished() || acceptor.report().status().transport.is_none() {
-            fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+        let initiator = scope.spawn(|| endpoint.connect(address, LIMIT).unwrap());
+        let mut accepted = listener.accept(LIMIT).unwrap().unwrap();
+        // The listener may learn a moment later that the rail is up.
+        while !initiator.is_finished() || accepted.report().status().transport.is_none() {
+            fabric::wait(&mut accepted, &mut Vec::new(), Duration::from_millis(1));
         }
-        (dialler.join().unwrap(), acceptor)
+        (initiator.join().unwrap(), accepted)
     })
 }
 

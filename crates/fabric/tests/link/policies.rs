@@ -43,7 +43,7 @@ fn a_listener_that_requires_rdma_refuses_links_without_it() {
 fn preferred_and_missing_rdma_falls_back_to_tcp_with_the_reason() {
     let transports = [Transport::Verbs, Transport::Tcp];
     let pair = LinkPair::new(only(&transports), only(&transports));
-    for link in [&pair.dialler, &pair.acceptor] {
+    for link in [&pair.initiator, &pair.accepted] {
         let status = link.report().status();
         assert_eq!((status.transport, status.policy), (Some("tcp"), "prefer"));
         assert!(status.why.contains("verbs: this end has no RDMA"), "{}", status.why);
@@ -74,10 +74,10 @@ fn policies_can_be_set_by_peer_address() {
     let later = special("127.0.0.1", 32, Policy::Require);
     let dials = EndpointSettings { peer_policies: vec![elsewhere, here_off, later], ..settings() };
     let pair = LinkPair::new(dials.clone(), settings());
-    let status = pair.dialler.report().status();
+    let status = pair.initiator.report().status();
     assert_eq!(status.policy, "off", "the first match");
     assert!(status.left_out.contains(&"verbs: RDMA is off by policy".to_owned()));
-    assert_eq!(pair.acceptor.report().status().policy, "off");
+    assert_eq!(pair.accepted.report().status().policy, "off");
 
     let accepts = EndpointSettings { peer_policies: vec![elsewhere, later], ..settings() };
     let (error, codes) = refused(dials, accepts);
@@ -123,15 +123,15 @@ fn shared_memory_of_another_user_is_refused_immediately_with_the_reason() {
     let [dials, accepts] = [(); 2].map(|()| Endpoint::new(only(&[Transport::Shm])).unwrap());
     let listener = accepts.listen(anywhere()).unwrap();
     let address = listener.address();
-    let dialling = std::thread::spawn(move || {
+    let connecting = std::thread::spawn(move || {
         rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(OTHER)).unwrap();
         dials.connect(address, LIMIT).err().expect("refused")
     });
-    let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
-    while !dialling.is_finished() {
-        fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+    let mut accepted = listener.accept(LIMIT).unwrap().unwrap();
+    while !connecting.is_finished() {
+        fabric::wait(&mut accepted, &mut Vec::new(), Duration::from_millis(1));
     }
-    let error = dialling.join().unwrap();
+    let error = connecting.join().unwrap();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let text = error.to_string();
     let reason = "the peer runs as user 0 and accepts only its own user and root; this process runs as 65534";

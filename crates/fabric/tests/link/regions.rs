@@ -29,7 +29,7 @@ fn access_to_a_dropped_region_is_refused_and_the_link_continues() {
         let other = Op::write(4, here.slice(..8), kept_window.at(0));
         assert_eq!(pair.do_one(other), Ok(Done::Placed), "round {round}");
     }
-    assert_eq!((pair.dialler.ended(), pair.acceptor.ended()), (None, None));
+    assert_eq!((pair.initiator.ended(), pair.accepted.ended()), (None, None));
 }
 
 /// Memory that can only be mapped: over other transports access is refused, although it is the same grant.
@@ -43,18 +43,18 @@ fn near_memory_is_readable_only_over_shared_memory() {
         let near = Region::same_host(&memory);
         let window = pair.grant(&near);
         let read = pair.do_one(Op::read(1, here.slice(..4), window.at(100)));
-        let mapped = pair.dialler.read_mapped(&window, 100, &here.slice(8..12));
+        let mapped = pair.initiator.read_mapped(&window, 100, &here.slice(8..12));
         match transport {
             Transport::Shm => {
                 assert_eq!((read, mapped), (Ok(Done::Placed), true));
                 assert_eq!(here.slice(..12).to_vec(), b"here\0\0\0\0here");
                 assert!(
-                    !pair.dialler.read_mapped(&window, 8190, &here.slice(..4)),
+                    !pair.initiator.read_mapped(&window, 8190, &here.slice(..4)),
                     "beyond its end"
                 );
-                assert!(!pair.dialler.write_mapped(&window, 0, b"mine", (8, 1)), "read-only");
+                assert!(!pair.initiator.write_mapped(&window, 0, b"mine", (8, 1)), "read-only");
                 drop(near);
-                assert!(!pair.dialler.read_mapped(&window, 100, &here.slice(..4)), "revoked");
+                assert!(!pair.initiator.read_mapped(&window, 100, &here.slice(..4)), "revoked");
             }
             _ => assert_eq!((read, mapped), (Err(Failure::Access), false)),
         }
@@ -70,18 +70,18 @@ fn write_mapped_writes_bytes_and_then_a_word() {
     // The first write waits for the region's key.
     let here = pair.region(0, 64, Rights::NONE);
     assert_eq!(pair.do_one(Op::write(1, here.slice(..1), window.at(0))), Ok(Done::Placed));
-    assert!(pair.dialler.write_mapped(&window, 3, b"bytes", (56, 7)));
+    assert!(pair.initiator.write_mapped(&window, 3, b"bytes", (56, 7)));
     assert_eq!((there.slice(3..8).to_vec(), there.memory().load(56)), (b"bytes".to_vec(), 7));
     for (offset, word) in [(60, 0), (0, 57), (0, 60), (0, 64), (u64::MAX, 0), (0, u64::MAX - 7)] {
         assert!(
-            !pair.dialler.write_mapped(&window, offset, b"bytes", (word, 1)),
+            !pair.initiator.write_mapped(&window, offset, b"bytes", (word, 1)),
             "{offset} {word}"
         );
     }
     let mut far = LinkPair::over(Transport::Tcp);
     let there = far.region(1, 64, Rights::ALL);
     let window = far.grant(&there);
-    assert!(!far.dialler.write_mapped(&window, 0, b"bytes", (8, 1)), "not supported over TCP");
+    assert!(!far.initiator.write_mapped(&window, 0, b"bytes", (8, 1)), "not supported over TCP");
 }
 
 #[test]
@@ -100,9 +100,9 @@ fn access_out_of_bounds_or_without_the_right_is_refused_locally() {
         for op in refused {
             assert_eq!(pair.do_one(op), Err(Failure::Access));
         }
-        let events = pair.dialler.report().status().events.len();
+        let events = pair.initiator.report().status().events.len();
         assert_eq!(pair.do_one(Op::read(5, here.slice(..8), window.at(56))), Ok(Done::Placed));
-        assert_eq!(pair.dialler.report().status().events.len(), events, "no rail failed");
+        assert_eq!(pair.initiator.report().status().events.len(), events, "no rail failed");
     }
 }
 
@@ -120,7 +120,7 @@ fn regions_are_limited_and_dropped_ones_do_not_count() {
     for region in &regions[..4] {
         pair.grant(region);
     }
-    let error = pair.acceptor.grant(&regions[4]).unwrap_err();
+    let error = pair.accepted.grant(&regions[4]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Full, "{error}");
     drop(regions.remove(0));
     let window = pair.grant(&regions[3]);
@@ -133,7 +133,7 @@ fn access_to_regions_never_granted_is_refused_and_the_link_continues() {
     let mut pair = LinkPair::new(settings(), settings());
     let there = pair.region(1, 64, Rights::ALL);
     let here = pair.region(0, 64, Rights::NONE);
-    let remote = pair.acceptor.grant(&there).unwrap();
+    let remote = pair.accepted.grant(&there).unwrap();
     let changed = |at: usize, bits: u8| {
         let mut bytes = remote.to_bytes();
         bytes[at] ^= bits;
@@ -141,23 +141,23 @@ fn access_to_regions_never_granted_is_refused_and_the_link_continues() {
     };
     // Of another lane kind; of another epoch of the peer; with an id that is too large.
     let tcp = changed(1, 5 ^ 3);
-    assert_eq!(pair.dialler.import(&tcp).unwrap_err().kind(), ErrorKind::Misuse);
-    let error = pair.dialler.import(&changed(12, 1)).unwrap_err();
+    assert_eq!(pair.initiator.import(&tcp).unwrap_err().kind(), ErrorKind::Misuse);
+    let error = pair.initiator.import(&changed(12, 1)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     assert!(error.to_string().contains("before the peer restarted"), "{error}");
-    let error = pair.dialler.import(&changed(21, 0xff)).unwrap_err();
+    let error = pair.initiator.import(&changed(21, 0xff)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "{error}");
     // With an unknown id: the peer is queried.
-    let window = pair.dialler.import(&changed(20, 1)).unwrap();
+    let window = pair.initiator.import(&changed(20, 1)).unwrap();
     let write = Op::write(1, here.slice(..8), window.at(0));
     assert_eq!(pair.do_one(write), Err(Failure::Access));
-    let error = pair.dialler.import(&changed(20, 1)).unwrap_err();
+    let error = pair.initiator.import(&changed(20, 1)).unwrap_err();
     assert!(error.to_string().contains("the peer has dropped it"), "{error}");
     // With a changed length, beyond the end.
-    let window = pair.dialler.import(&changed(5, 1)).unwrap();
+    let window = pair.initiator.import(&changed(5, 1)).unwrap();
     let beyond = Op::write(2, here.slice(..8), window.at(60));
     assert_eq!(pair.do_one(beyond), Err(Failure::Access));
-    let window = pair.dialler.import(&remote).unwrap();
+    let window = pair.initiator.import(&remote).unwrap();
     let write = Op::write(3, here.slice(..8), window.at(0));
     assert_eq!(pair.do_one(write), Ok(Done::Placed));
     assert_eq!(there.slice(60..).to_vec(), [0; 4]);
@@ -171,7 +171,7 @@ fn many_granted_regions_are_reached() {
     let regions: Vec<_> = (0..100).map(|_| pair.region(1, 64, Rights::ALL)).collect();
     let windows: Vec<_> = regions.iter().map(|region| pair.grant(region)).collect();
     post(
-        &mut pair.dialler,
+        &mut pair.initiator,
         windows.iter().map(|window| Op::write(1, here.slice(..8), window.at(8))),
     );
     let [done, _] = pair.run(100, 0);

@@ -33,10 +33,10 @@ fn other_protocols_are_handed_over_unread() {
     }
     assert_eq!(listener.counts().others(), 3);
     // Links and their TCP lanes use the same port.
-    let (dialler, acceptor) = join(&ends[0], &listener);
+    let (initiator, accepted) = join(&ends[0], &listener);
     assert_eq!(listener.counts().accepted(), 1);
     assert!(listener.counts().lanes() > 0);
-    LinkPair { dialler, listener, acceptor, ends }.exercise();
+    LinkPair { initiator, listener, accepted, ends }.exercise();
 }
 
 #[test]

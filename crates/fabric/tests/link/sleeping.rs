@@ -44,26 +44,26 @@ fn ping_pong(transport: Transport, pause: fn(u64)) {
     assert_eq!(pair.transport(), transport.name());
     let regions = |end| [0, 1].map(|_| pair.region(end, 8, Rights::NONE));
     let ([ping, into_ping], [pong, into_pong]) = (regions(0), regions(1));
-    let LinkPair { mut dialler, mut acceptor, listener, ends } = pair;
+    let LinkPair { mut initiator, mut accepted, listener, ends } = pair;
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            post(&mut acceptor, [Op::receive(1, into_pong.slice(..))]);
+            post(&mut accepted, [Op::receive(1, into_pong.slice(..))]);
             for round in 0..ROUNDS {
-                assert_eq!(receive(&mut acceptor, &into_pong), round);
+                assert_eq!(receive(&mut accepted, &into_pong), round);
                 pause(round);
-                send(&mut acceptor, &pong, &into_pong, round + 1);
+                send(&mut accepted, &pong, &into_pong, round + 1);
             }
             // The last message may need this end to poll.
             let mut done = Vec::new();
-            while acceptor.ended().is_none() {
-                wait(&mut acceptor, &mut done, Duration::from_millis(10));
+            while accepted.ended().is_none() {
+                wait(&mut accepted, &mut done, Duration::from_millis(10));
             }
         });
         for round in 0..ROUNDS {
-            send(&mut dialler, &ping, &into_ping, round);
-            assert_eq!(receive(&mut dialler, &into_ping), round + 1);
+            send(&mut initiator, &ping, &into_ping, round);
+            assert_eq!(receive(&mut initiator, &into_ping), round + 1);
         }
-        drop(dialler);
+        drop(initiator);
     });
     drop((listener, ends));
 }

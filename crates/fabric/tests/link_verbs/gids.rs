@@ -28,18 +28,18 @@ fn rails(caller: &Endpoint, listener: &Listener) -> (Vec<String>, Vec<String>) {
     let address = listener.address();
     std::thread::scope(|scope| {
         let call = scope.spawn(move || caller.connect(address, LIMIT).unwrap());
-        let mut acceptor = listener.accept(LIMIT).unwrap().unwrap();
+        let mut accepted = listener.accept(LIMIT).unwrap().unwrap();
         while !call.is_finished() {
-            fabric::wait(&mut acceptor, &mut Vec::new(), Duration::from_millis(1));
+            fabric::wait(&mut accepted, &mut Vec::new(), Duration::from_millis(1));
         }
-        let mut dialler = call.join().unwrap();
+        let mut initiator = call.join().unwrap();
         let started = std::time::Instant::now();
         while started.elapsed() < Duration::from_secs(5) {
-            for link in [&mut dialler, &mut acceptor] {
+            for link in [&mut initiator, &mut accepted] {
                 fabric::wait(link, &mut Vec::new(), Duration::from_millis(1));
             }
         }
-        (in_use(&dialler), dialler.report().status().left_out)
+        (in_use(&initiator), initiator.report().status().left_out)
     })
 }
 

@@ -2,7 +2,7 @@
 //! them, so that requests and answers need no message.
 //!
 //! It is optional. While the store **polls** it, a client submits a batch by a [`RequestSlot`] with the offset of its
-//! message, and the store completes it by a **completion flag**: the slot's sequence, in the word before the
+//! message, and the store completes it by a **completion flag**: the slot sequence, in the word before the
 //! answers, once they are written. One answer and its completion flag share a cache line.
 //!
 //! Nothing is missed when the store stops polling or the client goes to sleep: in each of two pairs both sides write, fence, then
@@ -31,7 +31,7 @@ impl SlotBlock {
     pub const LINE: usize = 64;
     /// The store's word: whether it polls.
     pub const STORE: usize = 64;
-    /// The client's second word, in its own cache line: the sequence up to which it has consumed all answers. The
+    /// The client's second word, in its own cache line: the slot sequence up to which it has consumed all answers. The
     /// store releases the values pinned for them.
     pub const CONSUMED: usize = 128;
     /// The bytes of a completion flag, before the answers of a batch that was submitted by a slot.
@@ -42,18 +42,18 @@ impl SlotBlock {
     /// The client's state while it sleeps, or the store's while it polls; 0 otherwise.
     pub const SET: u64 = 1;
 
-    /// The offset of a sequence's slot.
+    /// The offset of the slot of a slot sequence.
     #[inline]
-    pub fn slot(sequence: u64) -> usize {
-        Self::CLIENT + 8 * (1 + (sequence % Self::SLOTS as u64) as usize)
+    pub fn slot(slot_sequence: u64) -> usize {
+        Self::CLIENT + 8 * (1 + (slot_sequence % Self::SLOTS as u64) as usize)
     }
 }
 
 /// The position of a batch's message in the client buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RequestSlot {
-    /// The low bits of its sequence; sequences begin at 1.
-    pub sequence: u16,
+    /// The low bits of its slot sequence, the number of the use of a slot on this connection, from 1.
+    pub slot_sequence: u16,
     /// The message's length.
     pub length: u16,
     /// Its offset, in units of 64 bytes.
@@ -67,13 +67,17 @@ impl RequestSlot {
     /// Encodes the slot.
     #[inline]
     pub fn to_word(self) -> u64 {
-        u64::from(self.sequence) | u64::from(self.length) << 16 | u64::from(self.at) << 32
+        u64::from(self.slot_sequence) | u64::from(self.length) << 16 | u64::from(self.at) << 32
     }
 
     /// Decodes a slot; every word is valid.
     #[inline]
     pub fn from_word(word: u64) -> Self {
-        RequestSlot { sequence: word as u16, length: (word >> 16) as u16, at: (word >> 32) as u32 }
+        RequestSlot {
+            slot_sequence: word as u16,
+            length: (word >> 16) as u16,
+            at: (word >> 32) as u32,
+        }
     }
 }
 
@@ -83,7 +87,7 @@ mod tests {
 
     #[test]
     fn slots_round_trip_and_do_not_overlap() {
-        let slot = RequestSlot { sequence: 65_535, length: 1, at: u32::MAX };
+        let slot = RequestSlot { slot_sequence: 65_535, length: 1, at: u32::MAX };
         assert_eq!(RequestSlot::from_word(slot.to_word()), slot);
         let slots: std::collections::BTreeSet<_> = (1..=7).map(SlotBlock::slot).collect();
         assert_eq!(slots, (1..=7).map(|at| at * 8).collect());

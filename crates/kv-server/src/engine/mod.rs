@@ -70,7 +70,7 @@ pub struct Counts {
     /// Bytes of values sent.
     pub bytes_out: AtomicU64,
     /// Values that clients on this host read in place.
-    pub zero_copy_reads: AtomicU64,
+    pub in_place_reads: AtomicU64,
     /// Bytes of values received.
     pub bytes_in: AtomicU64,
     /// Clients that broke the protocol.
@@ -163,13 +163,13 @@ impl Engine {
 
     /// Whether the store has a disk.
     #[inline]
-    pub(crate) fn is_durable(&self) -> bool {
+    pub(crate) fn has_disk(&self) -> bool {
         self.persistence().is_some()
     }
 
     /// The state of the disk, if the store has one.
-    pub fn durability(&self) -> Option<Durability<'_>> {
-        self.persistence().map(|persistence| Durability {
+    pub fn disk_status(&self) -> Option<DiskStatus<'_>> {
+        self.persistence().map(|persistence| DiskStatus {
             counts: persistence.counts(),
             disk: persistence.disk(),
         })
@@ -312,7 +312,7 @@ impl Engine {
 }
 
 /// The state of the disk.
-pub struct Durability<'e> {
+pub struct DiskStatus<'e> {
     /// Its counters.
     pub counts: &'e PersistenceCounts,
     /// The data directory.

@@ -31,8 +31,8 @@ struct Table {
     max: usize,
     bytes: AtomicUsize,
     max_bytes: usize,
-    /// When making room last did not free enough.
-    futile_at: Mutex<Option<Instant>>,
+    /// When removing sessions and their writes last freed too little.
+    eviction_failed_at: Mutex<Option<Instant>>,
     /// Sessions that were removed before their time, to stay within the limits.
     evicted: AtomicU64,
 }
@@ -95,7 +95,7 @@ impl Sessions {
             max,
             bytes: AtomicUsize::new(0),
             max_bytes,
-            futile_at: Mutex::default(),
+            eviction_failed_at: Mutex::default(),
             evicted: AtomicU64::new(0),
         };
         Sessions { table: Arc::new(table) }
@@ -214,8 +214,8 @@ impl Table {
     /// Frees a part of the limit, so that this is rare. If little can be freed, it does nothing for a while, since it locks
     /// all sessions.
     fn make_room(&self) {
-        let mut futile_at = lock(&self.futile_at);
-        if futile_at.is_some_and(|at| at.elapsed() < FUTILE_PAUSE) {
+        let mut eviction_failed_at = lock(&self.eviction_failed_at);
+        if eviction_failed_at.is_some_and(|at| at.elapsed() < EVICTION_PAUSE) {
             return;
         }
         let mut sessions = lock(&self.sessions);
@@ -227,7 +227,7 @@ impl Table {
                 session.shrink(self, part);
             }
         }
-        *futile_at = (self.bytes.load(Relaxed) > enough).then(Instant::now);
+        *eviction_failed_at = (self.bytes.load(Relaxed) > enough).then(Instant::now);
     }
 
     /// Removes sessions that nobody uses, until the others take no more than `enough` bytes: first of identities that take
@@ -473,8 +473,8 @@ const MAX_REMEMBERED_WRITES: u64 = 4096;
 pub(crate) const WINDOW: u64 = MAX_REMEMBERED_WRITES / 2;
 /// Writes that a session remembers however little memory there is.
 const MIN_REMEMBERED_WRITES: u64 = 128;
-/// After this, room is made again if the last time did not free enough.
-const FUTILE_PAUSE: Duration = Duration::from_millis(100);
+/// After this, sessions and writes are removed again if the last time freed too little.
+const EVICTION_PAUSE: Duration = Duration::from_millis(100);
 /// The limits of the bytes of all sessions of a front end; between them, an eighth of the store's memory.
 const MIN_BYTES: usize = 8 << 20;
 const MAX_BYTES: usize = 256 << 20;

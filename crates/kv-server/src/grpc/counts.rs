@@ -8,7 +8,7 @@ use tonic::Code;
 
 /// Calls by method, failures by code, and connections.
 #[derive(Debug)]
-pub struct Counts {
+pub struct GrpcCounts {
     calls: [AtomicU64; METHODS.len()],
     failures: [AtomicU64; CODES.len()],
     stalled: AtomicU64,
@@ -32,9 +32,9 @@ pub(super) enum Method {
     Write,
 }
 
-impl Default for Counts {
+impl Default for GrpcCounts {
     fn default() -> Self {
-        Counts {
+        GrpcCounts {
             calls: Default::default(),
             failures: Default::default(),
             stalled: AtomicU64::new(0),
@@ -43,7 +43,7 @@ impl Default for Counts {
     }
 }
 
-impl Counts {
+impl GrpcCounts {
     /// The number of calls, by method.
     pub fn calls(&self) -> impl Iterator<Item = (&'static str, u64)> {
         METHODS.into_iter().zip(&self.calls).map(|(name, count)| (name, count.load(Relaxed)))
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(METHODS[Method::MultiPut as usize], "MultiPut");
         assert_eq!(CODES[Code::Unauthenticated as usize], "UNAUTHENTICATED");
         assert_eq!(CODES[Code::FailedPrecondition as usize], "FAILED_PRECONDITION");
-        let counts = Counts::default();
+        let counts = GrpcCounts::default();
         counts.called(Method::Get);
         counts.failed(Code::OutOfRange);
         assert!(counts.calls().any(|call| call == ("Get", 1)));

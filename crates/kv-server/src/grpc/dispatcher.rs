@@ -21,7 +21,7 @@ use tonic_health::server::{HealthReporter, health_reporter};
 
 use super::authenticated_caller::{AuthenticatedCaller, ConnectionCredentials};
 use super::calls::Calls;
-use super::counts::Counts;
+use super::counts::GrpcCounts;
 use super::permits::{Permit, Permits};
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
@@ -44,7 +44,7 @@ pub(super) struct Dispatcher {
     access: Arc<Access>,
     tls: Option<Arc<Tls>>,
     idle_timeout: Duration,
-    counts: Arc<Counts>,
+    counts: Arc<GrpcCounts>,
     /// New calls are refused.
     draining: AtomicBool,
 }
@@ -56,7 +56,7 @@ type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + 
 impl Dispatcher {
     pub(super) async fn new(
         service: Service,
-        counts: Arc<Counts>,
+        counts: Arc<GrpcCounts>,
         calls: Arc<Calls>,
         tls: Option<Arc<Tls>>,
         idle_timeout: Duration,

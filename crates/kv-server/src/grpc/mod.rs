@@ -37,7 +37,7 @@ use crate::engine::session::Sessions;
 use access::Phase;
 use access::tls::Tls;
 use calls::Calls;
-pub use counts::Counts;
+pub use counts::GrpcCounts;
 use dispatcher::Dispatcher;
 use service::Service;
 
@@ -55,7 +55,7 @@ pub struct Grpc {
     sender: mpsc::Sender<TcpStream>,
     arrivals: mpsc::Receiver<TcpStream>,
     service: Service,
-    counts: Arc<Counts>,
+    counts: Arc<GrpcCounts>,
     tls: Option<Arc<Tls>>,
     idle_timeout: Duration,
 }
@@ -64,7 +64,7 @@ impl Grpc {
     /// A service for this engine.
     pub fn new(engine: Arc<Engine>, info: ServerInfo) -> Self {
         let (sender, arrivals) = mpsc::channel(MAX_WAITING);
-        let counts = Arc::new(Counts::default());
+        let counts = Arc::new(GrpcCounts::default());
         let idle_timeout = engine.idle_timeout();
         let service = Service::new(engine, info, counts.clone());
         Grpc { sender, arrivals, service, counts, tls: None, idle_timeout }
@@ -86,7 +86,7 @@ impl Grpc {
     }
 
     /// Its counters.
-    pub fn counts(&self) -> &Arc<Counts> {
+    pub fn counts(&self) -> &Arc<GrpcCounts> {
         &self.counts
     }
 

@@ -8,7 +8,7 @@ use tonic::{Request, Response, Status, Streaming};
 
 use super::ServerInfo;
 use super::authenticated_caller::AuthenticatedCaller;
-use super::counts::{Counts, Method};
+use super::counts::{GrpcCounts, Method};
 use super::read::{self, ReadStream};
 use super::{query, write};
 use crate::engine::Engine;
@@ -19,13 +19,13 @@ use access::Access;
 pub(super) struct Service {
     engine: Arc<Engine>,
     info: ServerInfo,
-    counts: Arc<Counts>,
+    counts: Arc<GrpcCounts>,
     /// Separate from those of links: too many here do not evict any there.
     sessions: Arc<Sessions>,
 }
 
 impl Service {
-    pub(super) fn new(engine: Arc<Engine>, info: ServerInfo, counts: Arc<Counts>) -> Self {
+    pub(super) fn new(engine: Arc<Engine>, info: ServerInfo, counts: Arc<GrpcCounts>) -> Self {
         let sessions = Sessions::for_store(engine.pool().len(), MAX_SESSIONS);
         Service { engine, info, counts, sessions: Arc::new(sessions) }
     }

@@ -25,7 +25,7 @@ pub struct Server<'s> {
     /// The store.
     pub engine: &'s Engine,
     /// The counters of the gRPC service.
-    pub grpc: &'s grpc::Counts,
+    pub grpc: &'s grpc::GrpcCounts,
     /// The sessions of the gRPC service.
     pub grpc_sessions: &'s Sessions,
     /// The workers that serve links, once started.

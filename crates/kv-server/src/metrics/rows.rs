@@ -35,7 +35,7 @@ rows! {
     EVICTIONS = counter("store_evictions_total", "", "Values evicted to free memory");
     EXPIRATIONS = counter("store_expirations_total", "", "Values removed because they expired");
     BYTES_OUT = counter("store_read_bytes_total", "bytes", "Bytes of values sent to clients");
-    ZERO_COPY_READS = counter("store_zero_copy_reads_total", "", "Values that clients on this host read in place");
+    IN_PLACE_READS = counter("store_in_place_reads_total", "", "Values that clients on this host read in place");
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values received from clients");
 
     // The disk, if the store has one.
@@ -49,7 +49,7 @@ rows! {
     DISK_SAVE_DURATION = histogram("disk_save_duration_seconds", "seconds", "Time of a save, with its sync");
     DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");
     DISK_SAVE_FAILURES = counter("disk_save_failures_total", "", "Saves that failed; their writes were rejected");
-    DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed");
+    DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed, or the files were removed, moved or replaced");
     DISK_LOADS = counter("disk_loads_total", "", "Values loaded from disk");
     DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on disk");
 

@@ -8,7 +8,7 @@ use kv_store::Usage;
 use metric::Exposition;
 
 use super::{Server, rows};
-use crate::Durability;
+use crate::DiskStatus;
 
 pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let engine = server.engine;
@@ -17,7 +17,7 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     let counts = engine.counts();
     for (row, count) in [
         (&rows::BYTES_OUT, &counts.bytes_out),
-        (&rows::ZERO_COPY_READS, &counts.zero_copy_reads),
+        (&rows::IN_PLACE_READS, &counts.in_place_reads),
         (&rows::BYTES_IN, &counts.bytes_in),
         (&rows::BATCHES, &counts.batches),
         (&rows::REQUESTS, &counts.requests),
@@ -27,8 +27,8 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     ] {
         exposition.add(row, &[], count.load(Relaxed));
     }
-    if let Some(durability) = engine.durability() {
-        disk(exposition, &durability);
+    if let Some(status) = engine.disk_status() {
+        disk(exposition, &status);
     }
     for refused in Refused::ALL {
         let count = engine.access().refusals().of(refused);
@@ -63,8 +63,8 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
     exposition.add(&rows::GRPC_STALLED, &[], grpc.stalled());
 }
 
-fn disk(exposition: &mut Exposition, durability: &Durability<'_>) {
-    let Durability { counts, disk } = durability;
+fn disk(exposition: &mut Exposition, status: &DiskStatus<'_>) {
+    let DiskStatus { counts, disk } = status;
     exposition.add(&rows::DISK_BYTES, &[], disk.bytes());
     exposition.add(&rows::DISK_LOG_BYTES, &[], disk.log_bytes());
     for (row, count) in [

@@ -135,7 +135,7 @@ mod tests {
             host: String::new(),
             identity: String::new(),
             encrypted: false,
-            dialled: true,
+            initiator: true,
             policy: "prefer",
             state: "up",
             transport: Some(transport),

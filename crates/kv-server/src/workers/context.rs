@@ -54,7 +54,7 @@ pub(crate) struct Tally {
     pub(crate) requests: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
-    pub(crate) zero_copy_reads: u64,
+    pub(crate) in_place_reads: u64,
 }
 
 impl WorkerContext {
@@ -141,7 +141,7 @@ impl WorkerContext {
 
     /// Adds the tally to the engine's counters.
     pub(crate) fn publish_tally(&mut self) {
-        let Tally { batches, requests, bytes_in, bytes_out, zero_copy_reads } =
+        let Tally { batches, requests, bytes_in, bytes_out, in_place_reads } =
             std::mem::take(&mut self.tally);
         let counts = &self.engine.counts;
         let tallied: [(&AtomicU64, u64); 5] = [
@@ -149,7 +149,7 @@ impl WorkerContext {
             (&counts.requests, requests),
             (&counts.bytes_in, bytes_in),
             (&counts.bytes_out, bytes_out),
-            (&counts.zero_copy_reads, zero_copy_reads),
+            (&counts.in_place_reads, in_place_reads),
         ];
         tallied
             .into_iter()

@@ -30,7 +30,7 @@ pub struct WorkerPoolHandle {
 
 /// State shared by the workers and their pool.
 pub(crate) struct Shared {
-    slots: Vec<WorkerSlot>,
+    workers: Vec<WorkerHandle>,
     /// The number of spinning workers, and its limit.
     spinning: AtomicUsize,
     max_spinning: usize,
@@ -42,7 +42,7 @@ pub(crate) struct Shared {
 }
 
 /// One worker, as seen by other threads.
-struct WorkerSlot {
+struct WorkerHandle {
     wakeup: Wakeup,
     incoming: Mutex<Vec<Link>>,
     /// Notifications for its connections, and whether there are any.
@@ -61,12 +61,13 @@ impl WorkerPool {
             let fix = "raise the limits of open files and processes: `ulimit -n`, `ulimit -u`";
             Error::new(fabric::ErrorKind::System, "start the store's workers", error, fix)
         };
-        let slots = (0..workers.max(1)).map(|_| WorkerSlot::new()).collect::<Result<Vec<_>, _>>();
-        let slots = slots.map_err(|error| system(error.into()))?;
+        let workers =
+            (0..workers.max(1)).map(|_| WorkerHandle::new()).collect::<Result<Vec<_>, _>>();
+        let workers = workers.map_err(|error| system(error.into()))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let (links_to_close, to_close) = channel();
         let shared = Arc::new(Shared {
-            slots,
+            workers,
             spinning: AtomicUsize::new(0),
             // Clients on this machine spin too.
             max_spinning: (cores / 2).max(1),
@@ -75,9 +76,9 @@ impl WorkerPool {
             links_to_close: Mutex::new(links_to_close),
         });
         let mut threads = Vec::new();
-        let reaper = std::thread::Builder::new().name("wirelane-ended".to_owned());
-        threads.push(reaper.spawn(move || close_links(&to_close)).map_err(system)?);
-        for number in 0..shared.slots.len() {
+        let closer = std::thread::Builder::new().name("close-links".to_owned());
+        threads.push(closer.spawn(move || close_links(&to_close)).map_err(system)?);
+        for number in 0..shared.workers.len() {
             let context =
                 WorkerContext::new(engine.clone(), endpoint.clone(), shared.clone(), number)?;
             let worker = Worker::new(shared.clone(), number, context);
@@ -90,21 +91,22 @@ impl WorkerPool {
 
     /// Assigns a link to the worker with the fewest.
     pub fn serve(&self, link: Link) {
-        let slots = self.shared.slots.iter();
-        let Some(slot) = slots.min_by_key(|slot| slot.connections.load(Ordering::Relaxed)) else {
+        let workers = self.shared.workers.iter();
+        let Some(worker) = workers.min_by_key(|worker| worker.connections.load(Ordering::Relaxed))
+        else {
             return;
         };
-        slot.connections.fetch_add(1, Ordering::Relaxed);
-        lock(&slot.incoming).push(link);
-        slot.wake();
+        worker.connections.fetch_add(1, Ordering::Relaxed);
+        lock(&worker.incoming).push(link);
+        worker.wake();
     }
 
     /// Checks every client's permissions again. A client whose permissions have changed is disconnected immediately, not with its next
     /// request: on this host it may have the pool mapped, and needs no request to read.
     pub fn recheck_permissions(&self) {
-        for slot in &self.shared.slots {
-            slot.recheck_permissions.store(true, Ordering::SeqCst);
-            slot.wake();
+        for worker in &self.shared.workers {
+            worker.recheck_permissions.store(true, Ordering::SeqCst);
+            worker.wake();
         }
     }
 
@@ -119,7 +121,7 @@ impl WorkerPool {
     pub fn drain(&self, limit: Duration) -> usize {
         let deadline = Instant::now() + limit;
         self.shared.draining.store(true, Ordering::SeqCst);
-        self.shared.slots.iter().for_each(WorkerSlot::wake);
+        self.shared.workers.iter().for_each(WorkerHandle::wake);
         loop {
             let left = self.handle().connections();
             if left == 0 || Instant::now() >= deadline {
@@ -133,7 +135,7 @@ impl WorkerPool {
     pub fn stop(self, limit: Duration) -> bool {
         let deadline = Instant::now() + limit;
         self.shared.stopping.store(true, Ordering::SeqCst);
-        self.shared.slots.iter().for_each(WorkerSlot::wake);
+        self.shared.workers.iter().for_each(WorkerHandle::wake);
         let WorkerPool { shared, threads } = self;
         drop(shared);
         while Instant::now() < deadline {
@@ -150,14 +152,14 @@ impl WorkerPoolHandle {
     /// The number of links served.
     pub fn connections(&self) -> usize {
         let connections = |shared: Arc<Shared>| {
-            shared.slots.iter().map(|slot| slot.connections.load(Ordering::Relaxed)).sum()
+            shared.workers.iter().map(|worker| worker.connections.load(Ordering::Relaxed)).sum()
         };
         self.shared.upgrade().map_or(0, connections)
     }
 
     /// The number of workers.
     pub fn workers(&self) -> usize {
-        self.shared.upgrade().map_or(0, |shared| shared.slots.len())
+        self.shared.upgrade().map_or(0, |shared| shared.workers.len())
     }
 }
 
@@ -170,9 +172,9 @@ fn close_links(links: &Receiver<(Link, InPlaceReads)>) {
     }
 }
 
-impl WorkerSlot {
+impl WorkerHandle {
     fn new() -> rustix::io::Result<Self> {
-        Ok(WorkerSlot {
+        Ok(WorkerHandle {
             wakeup: Wakeup::new()?,
             incoming: Mutex::default(),
             notifications: Mutex::default(),
@@ -190,7 +192,7 @@ impl WorkerSlot {
 
 impl Shared {
     pub(crate) fn wakeup_fd(&self, number: usize) -> BorrowedFd<'_> {
-        self.slots[number].wakeup.fd()
+        self.workers[number].wakeup.fd()
     }
 
     pub(crate) fn is_draining(&self) -> bool {
@@ -203,14 +205,14 @@ impl Shared {
 
     /// New links for this worker.
     pub(crate) fn take(&self, number: usize) -> Vec<Link> {
-        let slot = &self.slots[number];
-        slot.wakeup.clear();
-        std::mem::take(&mut *lock(&slot.incoming))
+        let worker = &self.workers[number];
+        worker.wakeup.clear();
+        std::mem::take(&mut *lock(&worker.incoming))
     }
 
     /// Whether this worker must check its connections' permissions; resets the flag.
     pub(crate) fn take_recheck(&self, number: usize) -> bool {
-        self.slots[number].recheck_permissions.swap(false, Ordering::SeqCst)
+        self.workers[number].recheck_permissions.swap(false, Ordering::SeqCst)
     }
 
     /// Queues a notification for a connection; returns whether the worker must be woken: only for the first one until it
@@ -221,38 +223,38 @@ impl Shared {
         connection: u32,
         notification: Notification,
     ) -> bool {
-        let slot = &self.slots[number];
-        lock(&slot.notifications).push((connection, notification));
-        !slot.has_notifications.swap(true, Ordering::SeqCst)
+        let worker = &self.workers[number];
+        lock(&worker.notifications).push((connection, notification));
+        !worker.has_notifications.swap(true, Ordering::SeqCst)
     }
 
     pub(crate) fn wakeup(&self, number: usize) -> Wakeup {
-        self.slots[number].wakeup.clone()
+        self.workers[number].wakeup.clone()
     }
 
     /// Takes the queued notifications.
     #[inline]
     pub(crate) fn take_notifications(&self, number: usize) -> Vec<(u32, Notification)> {
-        let slot = &self.slots[number];
-        if !slot.has_notifications.load(Ordering::Relaxed) {
+        let worker = &self.workers[number];
+        if !worker.has_notifications.load(Ordering::Relaxed) {
             return Vec::new();
         }
-        slot.has_notifications.store(false, Ordering::SeqCst);
-        std::mem::take(&mut *lock(&slot.notifications))
+        worker.has_notifications.store(false, Ordering::SeqCst);
+        std::mem::take(&mut *lock(&worker.notifications))
     }
 
     pub(crate) fn connection_ended(&self, number: usize) {
-        self.slots[number].connections.fetch_sub(1, Ordering::Relaxed);
+        self.workers[number].connections.fetch_sub(1, Ordering::Relaxed);
     }
 
     pub(crate) fn close_later(&self, link: (Link, InPlaceReads)) {
-        // If the reaper has ended, the link is destroyed here.
+        // If its thread has ended, the link is destroyed here.
         let _ = lock(&self.links_to_close).send(link);
     }
 
     /// Whether this worker may spin: limited, so that each has a CPU.
     pub(crate) fn may_spin(&self, number: usize) -> bool {
-        let spins = &self.slots[number].spins;
+        let spins = &self.workers[number].spins;
         if spins.load(Ordering::Relaxed) {
             return true;
         }
@@ -266,7 +268,7 @@ impl Shared {
 
     /// Records that this worker has stopped spinning.
     pub(crate) fn stop_spinning(&self, number: usize) {
-        if self.slots[number].spins.swap(false, Ordering::Relaxed) {
+        if self.workers[number].spins.swap(false, Ordering::Relaxed) {
             self.spinning.fetch_sub(1, Ordering::Relaxed);
         }
     }

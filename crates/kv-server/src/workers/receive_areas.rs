@@ -40,13 +40,13 @@ impl ReceiveArea {
     }
 
     /// The buffer for the message of a request slot.
-    pub(crate) fn announced(&self, sequence: u64, length: usize) -> Slice {
-        let offset = self.offset + announced(sequence) * MAX_MESSAGE_BYTES;
+    pub(crate) fn announced(&self, slot_sequence: u64, length: usize) -> Slice {
+        let offset = self.offset + announced(slot_sequence) * MAX_MESSAGE_BYTES;
         self.region.slice(offset..offset + length)
     }
 
-    pub(crate) fn read_announced(&self, sequence: u64, message: &mut [u8]) {
-        self.read(announced(sequence), message);
+    pub(crate) fn read_announced(&self, slot_sequence: u64, message: &mut [u8]) {
+        self.read(announced(slot_sequence), message);
     }
 
     /// The buffer for the client's cache line of its slot block.
@@ -88,8 +88,8 @@ impl ReceiveArea {
 
 /// The index of the buffer for the message of a request slot.
 #[inline]
-fn announced(sequence: u64) -> usize {
-    RECEIVES + (sequence % SlotBlock::SLOTS as u64) as usize
+fn announced(slot_sequence: u64) -> usize {
+    RECEIVES + (slot_sequence % SlotBlock::SLOTS as u64) as usize
 }
 
 /// The longest message of a client.

@@ -125,9 +125,9 @@ impl Worker {
         let notifications = self.shared.take_notifications(self.number);
         let any = !notifications.is_empty();
         for (row, notification) in notifications {
-            if let Some(served) = self.connections.get_mut(row) {
-                served.connection.handle_notification(notification, &mut self.context);
-                served.had_work = true;
+            if let Some(entry) = self.connections.get_mut(row) {
+                entry.connection.handle_notification(notification, &mut self.context);
+                entry.had_work = true;
                 self.mark_hot(row);
             }
         }
@@ -140,17 +140,17 @@ impl Worker {
         let now = Instant::now();
         if now.duration_since(self.last_expiry) >= EXPIRY_INTERVAL {
             self.last_expiry = now;
-            for (_, served) in self.connections.iter_mut() {
-                served.connection.expire(now, &mut self.context);
+            for (_, entry) in self.connections.iter_mut() {
+                entry.connection.expire(now, &mut self.context);
             }
         }
         // Connections without work since the last time are armed.
         let (connections, context) = (&mut self.connections, &mut self.context);
         self.hot.retain(|row| {
-            let Some(served) = connections.get_mut(*row) else { return false };
-            let had_work = std::mem::take(&mut served.had_work);
-            served.is_hot = had_work || !served.connection.arm(context);
-            served.is_hot
+            let Some(entry) = connections.get_mut(*row) else { return false };
+            let had_work = std::mem::take(&mut entry.had_work);
+            entry.is_hot = had_work || !entry.connection.arm(context);
+            entry.is_hot
         });
     }
 
@@ -163,15 +163,15 @@ impl Worker {
         }
         self.last_close = now;
         let mut closed = Vec::new();
-        for (row, served) in self.connections.iter_mut() {
-            let close_after = served.connection.close_after(&mut self.context);
-            if std::mem::take(&mut served.was_active) || close_after.is_none() {
-                served.quiet_since = None;
+        for (row, entry) in self.connections.iter_mut() {
+            let close_after = entry.connection.close_after(&mut self.context);
+            if std::mem::take(&mut entry.was_active) || close_after.is_none() {
+                entry.quiet_since = None;
                 continue;
             }
-            let quiet = now.duration_since(*served.quiet_since.get_or_insert(now));
+            let quiet = now.duration_since(*entry.quiet_since.get_or_insert(now));
             if close_after.is_some_and(|close_after| quiet >= close_after) {
-                served.connection.close("the store is shutting down");
+                entry.connection.close("the store is shutting down");
                 closed.push(row);
             }
         }
@@ -188,14 +188,14 @@ impl Worker {
         let mut at = 0;
         while at < self.hot.len() {
             let row = self.hot[at];
-            let Some(served) = self.connections.get_mut(row) else {
+            let Some(entry) = self.connections.get_mut(row) else {
                 self.hot.swap_remove(at);
                 continue;
             };
-            if served.connection.step(&mut self.context, done) {
-                (busy, served.had_work, served.was_active) = (true, true, true);
+            if entry.connection.step(&mut self.context, done) {
+                (busy, entry.had_work, entry.was_active) = (true, true, true);
             }
-            if served.connection.is_finished() {
+            if entry.connection.is_finished() {
                 self.hot.swap_remove(at);
                 self.remove(row);
                 continue;
@@ -210,9 +210,9 @@ impl Worker {
     fn arm(&mut self) -> bool {
         let (connections, context) = (&mut self.connections, &mut self.context);
         self.hot.retain(|row| {
-            let Some(served) = connections.get_mut(*row) else { return false };
-            served.is_hot = !served.connection.arm(context);
-            served.is_hot
+            let Some(entry) = connections.get_mut(*row) else { return false };
+            entry.is_hot = !entry.connection.arm(context);
+            entry.is_hot
         });
         self.hot.is_empty()
     }
@@ -234,8 +234,8 @@ impl Worker {
     }
 
     fn mark_hot(&mut self, row: u32) {
-        if let Some(served) = self.connections.get_mut(row).filter(|served| !served.is_hot) {
-            served.is_hot = true;
+        if let Some(entry) = self.connections.get_mut(row).filter(|entry| !entry.is_hot) {
+            entry.is_hot = true;
             self.hot.push(row);
         }
     }
@@ -250,15 +250,14 @@ impl Worker {
         self.context.draining = self.shared.is_draining();
         if self.shared.take_recheck(self.number) {
             let connections = self.connections.iter_mut();
-            let closed = connections.filter_map(|(row, served)| {
-                (!served.connection.renew_permissions()).then_some(row)
-            });
+            let closed = connections
+                .filter_map(|(row, entry)| (!entry.connection.renew_permissions()).then_some(row));
             let closed: Vec<u32> = closed.collect();
             closed.into_iter().for_each(|row| self.mark_hot(row));
         }
         if self.shared.is_stopping() {
-            for (_, served) in self.connections.iter_mut() {
-                served.connection.close("the store is shutting down");
+            for (_, entry) in self.connections.iter_mut() {
+                entry.connection.close("the store is shutting down");
             }
             let rows: Vec<u32> = self.connections.iter_mut().map(|(row, _)| row).collect();
             rows.into_iter().for_each(|row| self.mark_hot(row));
@@ -267,32 +266,32 @@ impl Worker {
 
     fn serve(&mut self, link: Link) -> Result<(), fabric::Error> {
         let connection = Connection::new(link, &mut self.context)?;
-        let served = WorkerConnection {
+        let entry = WorkerConnection {
             connection,
             had_work: true,
             is_hot: true,
             was_active: true,
             quiet_since: None,
         };
-        let row = self.connections.insert(served);
-        let Some(served) = self.connections.get_mut(row) else { return Ok(()) };
-        served.connection.row = row;
+        let row = self.connections.insert(entry);
+        let Some(entry) = self.connections.get_mut(row) else { return Ok(()) };
+        entry.connection.row = row;
         let data = epoll::EventData::new_u64(row.into());
         // Otherwise the connection would only be polled while it is hot.
-        if epoll::add(&self.epoll, served.connection.link.fd().as_fd(), data, epoll::EventFlags::IN)
+        if epoll::add(&self.epoll, entry.connection.link.fd().as_fd(), data, epoll::EventFlags::IN)
             .is_err()
         {
-            served.connection.close("cannot watch its descriptor");
+            entry.connection.close("cannot watch its descriptor");
         }
         self.hot.push(row);
         Ok(())
     }
 
-    /// Removes a finished connection; its link is destroyed by the reaper thread, since that may take a moment.
+    /// Removes a finished connection; its link is destroyed by the thread `close-links`, since that may take a moment.
     fn remove(&mut self, row: u32) {
-        if let Some(served) = self.connections.remove(row) {
-            let _ = epoll::delete(&self.epoll, served.connection.link.fd());
-            self.shared.close_later(served.connection.into_link(&mut self.context));
+        if let Some(entry) = self.connections.remove(row) {
+            let _ = epoll::delete(&self.epoll, entry.connection.link.fd());
+            self.shared.close_later(entry.connection.into_link(&mut self.context));
             self.shared.connection_ended(self.number);
         }
     }

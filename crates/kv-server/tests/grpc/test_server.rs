@@ -10,7 +10,7 @@ use fabric::Pages;
 use fabric::link::{self, Endpoint, Listener, Transport};
 use kv_proto::v1::kv_client::KvClient;
 use kv_proto::v1::{self, PutRequest};
-use kv_server::grpc::{Counts, Grpc, ServerInfo};
+use kv_server::grpc::{Grpc, GrpcCounts, ServerInfo};
 use kv_server::{Engine, Settings};
 use kv_store::{Usage, WhenFull};
 use tokio::sync::{oneshot, watch};
@@ -20,7 +20,7 @@ use tonic::transport::{Channel, Endpoint as Address};
 pub(crate) struct TestServer {
     pub(crate) engine: Arc<Engine>,
     pub(crate) address: SocketAddr,
-    pub(crate) counts: Arc<Counts>,
+    pub(crate) counts: Arc<GrpcCounts>,
     pub(crate) listener: Listener,
     pub(crate) life: watch::Sender<Phase>,
     /// Notified when calls in flight have ended.

@@ -115,7 +115,7 @@ fn scopes_apply_to_values_on_disk() {
         assert_eq!(team.get(key).unwrap_err().kind(), ErrorKind::Denied);
         assert_eq!(team.stat(key).unwrap_err().kind(), ErrorKind::Denied);
     }
-    let loads = || server.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
+    let loads = || server.engine.disk_status().unwrap().counts.loads.load(Ordering::Relaxed);
     assert_eq!(loads(), 0, "denied values are not loaded");
     assert_eq!(team.get(b"team/b").unwrap().unwrap().to_vec(), b"team/b");
     assert_eq!(loads(), 1);
@@ -125,23 +125,23 @@ fn scopes_apply_to_values_on_disk() {
 fn reading_in_place_requires_access_to_all_keys() {
     let scopes = [("root", Scope::everything()), ("team", Scope::new(true, b"team/"))];
     let (server, _) = open(&scopes, None);
-    let zero_copy_reads = || server.engine.counts().zero_copy_reads.load(Ordering::Relaxed);
+    let in_place_reads = || server.engine.counts().in_place_reads.load(Ordering::Relaxed);
     let [mut root, mut team] = ["root", "team"].map(|name| client(&server, name, Transport::Shm));
     put(&mut team, "team/a", &[1; 8000]).unwrap();
     for _ in 0..50 {
         assert_eq!(team.get(b"team/a").unwrap().unwrap().len(), 8000);
     }
     drop(team);
-    assert_eq!(zero_copy_reads(), 0);
+    assert_eq!(in_place_reads(), 0);
     // Clients read in place only while their slot block is polled; on a busy machine that may start late.
     for _ in 0..20_000 {
         assert_eq!(root.get(b"team/a").unwrap().unwrap().len(), 8000);
-        if zero_copy_reads() > 0 {
+        if in_place_reads() > 0 {
             break;
         }
     }
     drop(root);
-    until("values are read in place", || zero_copy_reads() > 0);
+    until("values are read in place", || in_place_reads() > 0);
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn requests_above_the_rate_limit_cause_no_loads() {
     let keys: Vec<&[u8]> = names.iter().map(String::as_bytes).collect();
     assert_eq!(ann.get_many(&keys).unwrap_err().kind(), ErrorKind::RateLimited);
     let refused = access.refusals().of(Refused::Rate);
-    let loads = server.engine.durability().unwrap().counts.loads.load(Ordering::Relaxed);
+    let loads = server.engine.disk_status().unwrap().counts.loads.load(Ordering::Relaxed);
     assert!(refused > 0 && loads + refused <= 200, "{loads} loaded, {refused} refused");
 }
 

@@ -46,12 +46,12 @@ fn get_returns_the_last_put() {
 /// both are idle.
 #[test]
 fn values_are_read_in_place_over_shared_memory_and_unpinned() {
-    let zero_copy_reads = |transport| {
+    let in_place_reads = |transport| {
         let server = TestServer::open(&settings(64 << 20), over(transport));
         let mut client = server.client(over(transport));
         let value = |round: usize| vec![round as u8; 1025 + round % 500 * 111];
         let count =
-            || server.engine.counts().zero_copy_reads.load(std::sync::atomic::Ordering::Relaxed);
+            || server.engine.counts().in_place_reads.load(std::sync::atomic::Ordering::Relaxed);
         for round in 0..20_000 {
             // Clients read in place only while their slot block is polled; on a busy machine that may start late.
             if round >= 500 && (transport != Transport::Shm || count() > 0) {
@@ -70,8 +70,8 @@ fn values_are_read_in_place_over_shared_memory_and_unpinned() {
         until("pins are released", || server.engine.index.usage().pins == 0);
         count()
     };
-    assert!(zero_copy_reads(Transport::Shm) > 0);
-    assert_eq!(zero_copy_reads(Transport::Tcp), 0);
+    assert!(in_place_reads(Transport::Shm) > 0);
+    assert_eq!(in_place_reads(Transport::Tcp), 0);
 }
 
 #[test]

@@ -115,8 +115,8 @@ fn a_store_may_be_larger_than_its_memory() {
     let got = client.get_many(&requested).unwrap();
     let got: Vec<Option<usize>> = got.iter().map(|got| got.as_ref().map(|got| got.len())).collect();
     assert_eq!(got, [Some(10_005), Some(11_999), Some(10_007), None, Some(10_009), Some(10_011)]);
-    let durability = server.engine.durability().unwrap();
-    assert!(durability.counts.loads.load(Ordering::Relaxed) > 1000);
+    let status = server.engine.disk_status().unwrap();
+    assert!(status.counts.loads.load(Ordering::Relaxed) > 1000);
     // A long value is read in chunks, with a read handle.
     put(&mut client, b"long", &bytes(5 << 20, 3));
     (0..700).for_each(|n| _ = get(&mut client, &key(n)));
@@ -323,11 +323,11 @@ fn a_full_or_failing_disk_refuses_only_writes() {
         let refused = client.delete(b"k", Condition::Always).unwrap_err();
         assert_eq!(refused.kind(), kind, "{refused}");
         assert_eq!(get(&mut client, b"k").as_deref(), Some(&b"before"[..]));
-        assert!(server.engine.durability().unwrap().counts.is_failing());
+        assert!(server.engine.disk_status().unwrap().counts.is_failing());
         fault.store(false, Ordering::SeqCst);
         put(&mut client, b"k", b"between");
         put(&mut client, b"k", b"before");
-        assert!(!server.engine.durability().unwrap().counts.is_failing());
+        assert!(!server.engine.disk_status().unwrap().counts.is_failing());
     }
     put(&mut client, b"k", b"after");
     drop((client, server));
@@ -355,7 +355,7 @@ fn a_damaged_page_refuses_only_its_own_writes() {
         let begin = |key: &&[u8]| client.begin_put(key, b"after", &PutOptions::default()).unwrap();
         let tokens: Vec<_> = keys.iter().map(begin).collect();
         client.flush().unwrap();
-        let queue = || server.engine.durability().unwrap().counts.queue();
+        let queue = || server.engine.disk_status().unwrap().counts.queue();
         until("all are queued", || queue() == keys.len() as u64);
         faults.block_before(false);
         let mut ready = Vec::new();
@@ -372,7 +372,7 @@ fn a_damaged_page_refuses_only_its_own_writes() {
         put_together(&[b"a", b"bad", b"b", b"bad", b"c"]),
         [None, damaged, None, damaged, None]
     );
-    assert!(!server.engine.durability().unwrap().counts.is_failing(), "other writes succeed");
+    assert!(!server.engine.disk_status().unwrap().counts.is_failing(), "other writes succeed");
     assert_eq!(get(&mut client, b"bad").as_deref(), Some(&b"before"[..]));
     *faults.damaged.lock().unwrap() = None;
     put(&mut client, b"bad", b"again");
@@ -472,7 +472,7 @@ fn every_read_of_a_damaged_value_is_an_error() {
         let usage = server.engine.index.usage();
         [usage.pins, usage.detached, usage.reserved_bytes] == [0; 3]
     });
-    assert_eq!(server.engine.durability().unwrap().counts.damaged.load(Ordering::Relaxed), 3);
+    assert_eq!(server.engine.disk_status().unwrap().counts.damaged.load(Ordering::Relaxed), 3);
 }
 
 /// Long values are replaced without a pause: their space is reused.
@@ -487,7 +487,7 @@ fn a_busy_disk_is_maintained() {
         put(&mut client, b"k", &bytes(1 << 20, count as usize));
         count += 1;
     }
-    let disk = server.engine.durability().unwrap().disk.bytes();
+    let disk = server.engine.disk_status().unwrap().disk.bytes();
     let written = count << 20;
     assert!(written < 64 << 20 || disk < written / 2 + (160 << 20), "{disk} of {written}");
 }

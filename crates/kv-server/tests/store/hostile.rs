@@ -74,19 +74,23 @@ fn invalid_request_slots_do_no_harm() {
         bad_client.open();
         // The slot block of a client that sends a message is polled.
         bad_client.send(&batch(300_000, 4096, &[get(b"k")]));
-        for sequence in 1..=10_u64 {
+        for slot_sequence in 1..=10_u64 {
             let slot = match round % 4 {
                 // The batch that was just sent, whose answers have space for a completion flag.
                 0 => RequestSlot {
-                    sequence: sequence as u16,
+                    slot_sequence: slot_sequence as u16,
                     length: 24 + 65,
                     at: (MESSAGE_AT / 64) as u32,
                 },
-                1 => RequestSlot { sequence: sequence as u16, length: u16::MAX, at: u32::MAX },
-                2 => RequestSlot { sequence: sequence as u16, length: 0, at: 0 },
+                1 => RequestSlot {
+                    slot_sequence: slot_sequence as u16,
+                    length: u16::MAX,
+                    at: u32::MAX,
+                },
+                2 => RequestSlot { slot_sequence: slot_sequence as u16, length: 0, at: 0 },
                 _ => RequestSlot::from_word(random.below(u64::MAX)),
             };
-            bad_client.region.memory().store(SlotBlock::slot(sequence), slot.to_word());
+            bad_client.region.memory().store(SlotBlock::slot(slot_sequence), slot.to_word());
             let mut done = Vec::new();
             wait(&mut bad_client.link, &mut done, Duration::from_micros(300));
         }
@@ -120,18 +124,19 @@ fn pinned_reads_are_limited() {
     (0..8).for_each(|_| long.put(&mut message));
     let memory = identity.region.memory().clone();
     let mut done = Vec::new();
-    for sequence in 1..=100_u64 {
+    for slot_sequence in 1..=100_u64 {
         // The slot block of a client that sends a message is polled for a while.
         while memory.load(SlotBlock::STORE) != SlotBlock::SET {
             assert_eq!(identity.link.ended(), None);
             identity.send(&message);
         }
         let at = (MESSAGE_AT / 64) as u32;
-        let slot = RequestSlot { sequence: sequence as u16, length: message.len() as u16, at };
-        memory.store(SlotBlock::slot(sequence), slot.to_word());
+        let slot =
+            RequestSlot { slot_sequence: slot_sequence as u16, length: message.len() as u16, at };
+        memory.store(SlotBlock::slot(slot_sequence), slot.to_word());
         let limit = Instant::now() + Duration::from_secs(60);
-        while memory.load(300_000) != sequence {
-            assert!(Instant::now() < limit, "no answer to {sequence}");
+        while memory.load(300_000) != slot_sequence {
+            assert!(Instant::now() < limit, "no answer to {slot_sequence}");
             identity.link.poll(&mut done);
             // A client whose slot block is no longer polled must send a message again.
             if memory.load(SlotBlock::STORE) != SlotBlock::SET {

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use doctor::checklist::{self, State};
+use doctor::checklist::{self, ItemState};
 use doctor::{self, CHECKS, Check, CheckInput, Expectations, FindingsReport, since};
 use node::{Node, Tree};
 
@@ -127,8 +127,9 @@ impl DoctorArgs {
 
     fn verdict(&self, document: &Document<'_>) -> Exit {
         let missing = self.require == Some(Required::Rdma) && document.report.devices.is_empty();
-        let has_undone =
-            |items: &Vec<checklist::Item>| items.iter().any(|item| item.state == State::NotDone);
+        let has_undone = |items: &Vec<checklist::Item>| {
+            items.iter().any(|item| item.state == ItemState::NotDone)
+        };
         let strict = self.strict && document.checklist.as_ref().is_some_and(has_undone);
         if missing || strict || document.report.is_bad(self.strict) { Exit::No } else { Exit::Done }
     }

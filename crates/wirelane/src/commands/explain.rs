@@ -5,7 +5,7 @@ use std::io::{BufRead, IsTerminal, Read};
 use clap::Args;
 use doctor::CheckInput;
 use doctor::explain::{
-    self, ErrorLine, Explanation, LineEvidence, LogParser, PossibleCause, State,
+    self, CauseState, ErrorLine, Explanation, LineEvidence, LogParser, PossibleCause,
 };
 use node::Node;
 use serde::Serialize;
@@ -129,12 +129,12 @@ fn cause(
         _ => {}
     }
     match (possible.state, possible.check) {
-        (State::Found, _) => labels.push(colours.bad("FOUND HERE")),
-        (State::NotFound, _) => labels.push(colours.good("not here")),
-        (State::Unknown, Some(_)) if rdma => {
+        (CauseState::Found, _) => labels.push(colours.bad("FOUND HERE")),
+        (CauseState::NotFound, _) => labels.push(colours.good("not here")),
+        (CauseState::Unknown, Some(_)) if rdma => {
             labels.push(colours.faint("cannot be checked from here"))
         }
-        (State::Unknown, _) => {}
+        (CauseState::Unknown, _) => {}
     }
     let label = if labels.is_empty() { String::new() } else { format!("  {}", labels.join(", ")) };
     let mut text = line(&format!("  {number}. "), &format!("{}{label}", possible.cause));

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use doctor::watch::Run;
+use doctor::watch::CollectorRun;
 
 use crate::output::Failure;
 
@@ -98,7 +98,11 @@ impl<T: Send + Sync + 'static> Collector<T> {
     }
 
     /// Waits for the reading until the deadline, and reports how it went.
-    pub(super) fn wait(&self, request: Request, deadline: Instant) -> (Option<Arc<T>>, Run) {
+    pub(super) fn wait(
+        &self,
+        request: Request,
+        deadline: Instant,
+    ) -> (Option<Arc<T>>, CollectorRun) {
         let mut state = self.shared.lock();
         loop {
             let now = Instant::now();
@@ -116,8 +120,8 @@ impl<T: Send + Sync + 'static> Collector<T> {
         }
     }
 
-    fn run(&self, latest: &Latest<T>, now: Instant) -> Run {
-        Run {
+    fn run(&self, latest: &Latest<T>, now: Instant) -> CollectorRun {
+        CollectorRun {
             collector: self.name.to_owned(),
             success: latest.reading.is_ok(),
             seconds: latest.took.as_secs_f64(),
@@ -126,8 +130,8 @@ impl<T: Send + Sync + 'static> Collector<T> {
         }
     }
 
-    fn no_answer(&self, since: Duration) -> Run {
-        Run {
+    fn no_answer(&self, since: Duration) -> CollectorRun {
+        CollectorRun {
             collector: self.name.to_owned(),
             success: false,
             seconds: since.as_secs_f64(),
@@ -179,7 +183,7 @@ mod tests {
 
     use super::*;
 
-    fn read(collector: &Collector<u32>, timeout: Duration) -> (Option<u32>, Run) {
+    fn read(collector: &Collector<u32>, timeout: Duration) -> (Option<u32>, CollectorRun) {
         let now = Instant::now();
         let request = collector.request(now);
         let (reading, run) = collector.wait(request, now + timeout);

@@ -8,7 +8,7 @@ mod collector;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doctor::watch::{MachineSample, RdmaSample, RdmaWatch, Run, Settings};
+use doctor::watch::{CollectorRun, MachineSample, RdmaSample, RdmaWatch, Settings};
 use node::queries::{Nvml, ProcessResourcesList};
 use node::watch::{GpuSample, GpuWatch, Usage};
 use node::{Address, Tree};
@@ -102,7 +102,7 @@ impl Watcher {
             run.why.clone_from(&resources.why);
         });
         let gpu = gpu.unwrap_or_else(|| request(&self.gpu, now));
-        let none = |gpus: &Gpus, run: &mut Run| run.why.clone_from(&gpus.none);
+        let none = |gpus: &Gpus, run: &mut CollectorRun| run.why.clone_from(&gpus.none);
         let gpus = wait(&self.gpu, gpu, deadline, &mut runs, none);
         let rdma = rdma.as_deref().cloned().unwrap_or_default();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -140,8 +140,8 @@ fn wait<T: Send + Sync + 'static>(
     collector: &Option<Collector<T>>,
     request: Option<Request>,
     deadline: Instant,
-    runs: &mut Vec<Run>,
-    note: impl FnOnce(&T, &mut Run),
+    runs: &mut Vec<CollectorRun>,
+    note: impl FnOnce(&T, &mut CollectorRun),
 ) -> Option<Arc<T>> {
     let (collector, request) = collector.as_ref().zip(request)?;
     let (reading, mut run) = collector.wait(request, deadline);

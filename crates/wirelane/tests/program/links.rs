@@ -80,7 +80,7 @@ fn json_has_the_documented_fields() {
     let link = &answer["link"];
     assert_eq!((&link["transport"], &link["state"]), (&"tcp".into(), &"up".into()));
     assert_eq!(link["peer"], server.links.as_str());
-    assert_eq!((&link["dialled"], &link["encrypted"]), (&true.into(), &false.into()));
+    assert_eq!((&link["initiator"], &link["encrypted"]), (&true.into(), &false.into()));
     for field in ["host", "identity", "policy", "why", "rails", "left_out", "counts", "events"] {
         assert!(!link[field].is_null(), "{field}: {link}");
     }
@@ -306,7 +306,7 @@ fn status_shows_a_link_while_it_lives_and_its_end() {
     };
     let status = until("up", 1);
     assert_eq!(status["links"][0]["transport"], "shm");
-    assert_eq!(status["links"][0]["dialled"], false);
+    assert_eq!(status["links"][0]["initiator"], false);
     assert_eq!(status["listener"]["accepted"], 1);
     signal(&watcher.child, "-INT");
     assert_eq!(watcher.child.wait().expect("it ends").code(), Some(0));

@@ -55,7 +55,7 @@ impl Copies {
         }
         let summary =
             format!("several libfabrics: uses {}, not {}", used.name(), others.join(", "));
-        let finding = Finding::note("host", summary).read_all(self.evidence());
+        let finding = Finding::note("host", summary).evidence_all(self.evidence());
         Some(finding.fix(
             "Use the same copy in all programs of a job, since a process that loads two fails: remove the others, or select \
              one with `--libfabric FILE` here and with LD_LIBRARY_PATH for other programs.",

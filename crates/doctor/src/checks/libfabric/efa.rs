@@ -14,8 +14,8 @@ pub(super) fn without_driver(input: &CheckInput<'_>) -> Vec<Finding> {
 fn unbound_function(input: &CheckInput<'_>, function: &Function) -> Finding {
     let folder = function.address.folder();
     let finding = Finding::problem(function.address.to_string(), "EFA device without a driver")
-        .read_all(["vendor", "device"].map(|name| input.file(format!("{folder}/{name}"))))
-        .read(Evidence::new(format!("{folder}/driver"), "not found"));
+        .evidence_all(["vendor", "device"].map(|name| input.file(format!("{folder}/{name}"))))
+        .evidence(Evidence::new(format!("{folder}/driver"), "not found"));
     match module(input) {
         Some(_) => finding.fix(
             "The module efa is loaded but not bound to it: see `dmesg | grep -i efa` for the reason; then reboot.",
@@ -42,7 +42,7 @@ pub(super) fn facts(input: &CheckInput<'_>, device: &Device) -> Finding {
     let parts: Vec<String> = parts.into_iter().flatten().chain(states).collect();
     let usage = [usage(device, "read"), usage(device, "write")].join(", ");
     let finding = Finding::ok(&*device.name, format!("{}; {usage}", parts.join(", ")));
-    finding.read_all(files(input, device))
+    finding.evidence_all(files(input, device))
 }
 
 fn files(input: &CheckInput<'_>, device: &Device) -> Vec<Evidence> {

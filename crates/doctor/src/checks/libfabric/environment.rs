@@ -24,7 +24,7 @@ fn cache(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     let value = variable(check.input, CACHE).filter(|value| *value != "0")?;
     let summary =
         format!("{CACHE} is {value}, not 0: links do not use libfabric's {}", choice.provider);
-    let finding = Finding::warning("host", summary).read(evidence(CACHE, value));
+    let finding = Finding::warning("host", summary).evidence(evidence(CACHE, value));
     Some(finding.fix(format!("`unset {CACHE}`, on servers and clients.")))
 }
 
@@ -32,7 +32,7 @@ fn hidden_provider(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     let is_relevant = check.has_efa() && check.library().is_none();
     let hiding = hiding("efa", check.input).filter(|_| is_relevant)?;
     let summary = format!("FI_PROVIDER is {}: it hides the provider efa", hiding.value);
-    let finding = Finding::warning("host", summary).read(hiding);
+    let finding = Finding::warning("host", summary).evidence(hiding);
     Some(finding.fix("`unset FI_PROVIDER`, or add efa to it."))
 }
 
@@ -51,7 +51,7 @@ fn hidden_devices(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     };
     Some(
         finding
-            .read(evidence(DEVICES, value))
+            .evidence(evidence(DEVICES, value))
             .fix(format!("`unset {DEVICES}`, or name all devices to use.")),
     )
 }
@@ -61,7 +61,7 @@ fn emulated(check: &LibfabricCheck<'_, '_>) -> Option<Finding> {
     let value = variable(check.input, DEVICE_RDMA).filter(off).filter(|_| check.has_efa())?;
     let summary =
         format!("{DEVICE_RDMA} is {value}: libfabric emulates RDMA reads and writes with messages");
-    let finding = Finding::note("host", summary).read(evidence(DEVICE_RDMA, value));
+    let finding = Finding::note("host", summary).evidence(evidence(DEVICE_RDMA, value));
     Some(finding.fix(format!(
         "`unset {DEVICE_RDMA}`: libfabric then uses RDMA of the device, if it supports it."
     )))

@@ -63,7 +63,7 @@ impl<'l> LibfabricCheck<'l, '_> {
             Some(Answer::Unavailable { why, fix }) => self.unavailable(why, fix),
             Some(Answer::Loaded(library)) => return self.loaded(library),
         };
-        finding.read_all(self.requested_settings()).read_all(self.copies.evidence())
+        finding.evidence_all(self.requested_settings()).evidence_all(self.copies.evidence())
     }
 
     /// The user's settings as evidence.
@@ -120,10 +120,10 @@ impl<'l> LibfabricCheck<'l, '_> {
             }
         };
         finding
-            .read(Evidence::new(&*library.file, format!("{name}, providers {providers}")))
-            .read(Evidence::new("transport ofi", &library.transport_ofi))
-            .read_all(self.requested_settings())
-            .read_all(self.hiding())
+            .evidence(Evidence::new(&*library.file, format!("{name}, providers {providers}")))
+            .evidence(Evidence::new("transport ofi", &library.transport_ofi))
+            .evidence_all(self.requested_settings())
+            .evidence_all(self.hiding())
     }
 
     /// The provider that the settings name.

@@ -33,7 +33,7 @@ pub(super) fn between(
             fix: Some("see `wirelane doctor pcie`: another slot may be wider".to_owned()),
         }
     }));
-    bottlenecks.extend(node.into_iter().flat_map(|input| findings(input, &SLOWING_CHECKS)));
+    bottlenecks.extend(node.into_iter().flat_map(|input| findings(input, &NCCL_SLOWING_CHECKS)));
     bottlenecks
 }
 
@@ -125,7 +125,7 @@ fn from_finding(finding: &Finding) -> Bottleneck {
 }
 
 /// Checks whose findings make NCCL slow, the most costly first.
-const SLOWING_CHECKS: [&str; 12] = [
+const NCCL_SLOWING_CHECKS: [&str; 12] = [
     "rate",
     "pcie",
     "iommu",
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn every_check_exists() {
-        for name in SLOWING_CHECKS.iter().chain(&RDMA_CHECKS) {
+        for name in NCCL_SLOWING_CHECKS.iter().chain(&RDMA_CHECKS) {
             assert!(check(name).is_some(), "{name}");
         }
     }

@@ -3,7 +3,7 @@
 use metric::Exposition;
 
 use super::labels;
-use crate::watch::{MachineSample, ProcessResources, Run, rows};
+use crate::watch::{CollectorRun, MachineSample, ProcessResources, rows};
 
 pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Exposition) {
     sample.processes.iter().for_each(|process| add_process(rdma, process));
@@ -42,7 +42,7 @@ fn add_process(rdma: &mut Exposition, process: &ProcessResources) {
     }
 }
 
-fn add_run(own: &mut Exposition, run: &Run) {
+fn add_run(own: &mut Exposition, run: &CollectorRun) {
     let labels = [("collector", run.collector.as_str())];
     own.add(&rows::SUCCESS, &labels, run.success);
     own.add(&rows::DURATION, &labels, run.seconds);

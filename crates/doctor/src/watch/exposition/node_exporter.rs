@@ -8,7 +8,7 @@ use node::Counter;
 use node::counters::CounterSource::{self, Counters, CountersExt, HwCounters};
 
 use super::{bytes_per_second, labels, prefix};
-use crate::watch::{Device, MachineSample, Port};
+use crate::watch::{MachineSample, SampledDevice, SampledPort};
 
 /// The sample's ports with these names.
 pub fn expose(sample: &MachineSample) -> Exposition {
@@ -20,7 +20,7 @@ pub fn expose(sample: &MachineSample) -> Exposition {
     exposition
 }
 
-fn add_info(exposition: &mut Exposition, device: &Device) {
+fn add_info(exposition: &mut Exposition, device: &SampledDevice) {
     let labels = labels([
         ("device", Some(&device.name)),
         ("board_id", device.board_id.as_deref()),
@@ -30,7 +30,7 @@ fn add_info(exposition: &mut Exposition, device: &Device) {
     exposition.add(&INFO, &labels, true);
 }
 
-fn add_port(exposition: &mut Exposition, device: &Device, port: &Port) {
+fn add_port(exposition: &mut Exposition, device: &SampledDevice, port: &SampledPort) {
     let number = port.number.to_string();
     let labels = [("device", device.name.as_str()), ("port", number.as_str())];
     let gauges = [

@@ -4,7 +4,7 @@ use metric::{Exposition, Row};
 use node::counters::{Counter, CounterSource, Sample};
 
 use super::{bytes_per_second, labels};
-use crate::watch::{Device, MachineSample, Port, rows};
+use crate::watch::{MachineSample, SampledDevice, SampledPort, rows};
 
 pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Exposition) {
     for device in &sample.devices {
@@ -24,7 +24,7 @@ pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Ex
     }
 }
 
-fn add_port(rdma: &mut Exposition, device: &Device, port: &Port) {
+fn add_port(rdma: &mut Exposition, device: &SampledDevice, port: &SampledPort) {
     let number = port.number.to_string();
     let labels = [("device", device.name.as_str()), ("port", number.as_str())];
     let gauges = [
@@ -41,7 +41,7 @@ fn add_port(rdma: &mut Exposition, device: &Device, port: &Port) {
     add_counters(rdma, &labels, &port.counters, port.decreases);
 }
 
-fn add_info(own: &mut Exposition, device: &Device, port: &Port) {
+fn add_info(own: &mut Exposition, device: &SampledDevice, port: &SampledPort) {
     let number = port.number.to_string();
     let numa_node = device.numa_node.map(|node| node.to_string());
     let labels = labels([

@@ -78,7 +78,7 @@ impl Core {
                 }
             }
             Control::Devices { hello } => match Hello::parse(&hello) {
-                Some(theirs) if self.rails.dialled() => self.rails.peer_has_devices(theirs),
+                Some(theirs) if self.rails.is_initiator() => self.rails.peer_has_devices(theirs),
                 _ => self
                     .fail_link(Failure::ProtocolError, "the peer sent an invalid list of devices"),
             },

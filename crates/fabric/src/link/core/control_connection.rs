@@ -10,7 +10,7 @@ use crate::link::protocol::control::Control;
 use crate::op::Failure;
 
 /// The transport of control messages. Neither call blocks.
-pub(crate) trait Connection: Send {
+pub(crate) trait MessageChannel: Send {
     fn send(&mut self, message: &[u8]) -> Result<(), String>;
     /// The next whole message, in order.
     fn receive(&mut self) -> Result<Option<Vec<u8>>, String>;
@@ -21,7 +21,7 @@ pub(crate) trait Connection: Send {
 }
 
 pub(in crate::link) struct ControlConnection {
-    connection: Box<dyn Connection>,
+    channel: Box<dyn MessageChannel>,
     /// Whether more messages may be waiting to be received.
     has_more: bool,
     last_received: Duration,
@@ -29,17 +29,17 @@ pub(in crate::link) struct ControlConnection {
 }
 
 impl ControlConnection {
-    pub(super) fn new(connection: Box<dyn Connection>, now: Duration) -> Self {
-        ControlConnection { connection, has_more: false, last_received: now, last_heartbeat: now }
+    pub(super) fn new(channel: Box<dyn MessageChannel>, now: Duration) -> Self {
+        ControlConnection { channel, has_more: false, last_received: now, last_heartbeat: now }
     }
 
     pub(super) fn send(&mut self, message: &Control) -> Result<(), String> {
-        self.connection.send(&message.to_bytes())
+        self.channel.send(&message.to_bytes())
     }
 
     /// The next message of the peer, or the reason why the link must end.
     pub(super) fn receive(&mut self, now: Duration) -> Result<Option<Control>, (Failure, String)> {
-        let received = self.connection.receive();
+        let received = self.channel.receive();
         self.has_more = matches!(received, Ok(Some(_)));
         let Some(bytes) = received.map_err(|why| (Failure::PeerGone, why))? else {
             return Ok(None);
@@ -81,10 +81,10 @@ impl ControlConnection {
     }
 
     pub(in crate::link) fn fd(&self) -> Option<BorrowedFd<'_>> {
-        self.connection.fd()
+        self.channel.fd()
     }
 
     pub(in crate::link) fn wants_to_write(&self) -> bool {
-        self.connection.wants_to_write()
+        self.channel.wants_to_write()
     }
 }

@@ -17,7 +17,7 @@ impl Core {
         let count = ops.len();
         let capacity = lane.free_entries();
         let capacity = capacity.min(self.config.depth.saturating_sub(self.completions.in_flight()));
-        if !self.operations.is_idle() || lane.has_queue() || count > capacity {
+        if !self.operations.has_no_waiting_chunks() || lane.has_queue() || count > capacity {
             return None;
         }
         let mut bytes = 0;

@@ -31,7 +31,7 @@ impl Core {
                 self.event_log.hold(self.now, EventKind::RailDown, name, why);
                 if let Some(names) = in_use {
                     self.event_log.hold(self.now, EventKind::Switch, names, why);
-                    self.operations.retry_keyless();
+                    self.operations.retry_key_pending();
                 }
             }
             Some(change) => self.record_change(change, why),
@@ -46,7 +46,7 @@ impl Core {
         }
         if self.ended.is_none() {
             self.rails.plan_if_due(self.now, &self.config);
-            if self.rails.dialled() {
+            if self.rails.is_initiator() {
                 self.rails.try_due(self.now);
             }
         }

@@ -42,7 +42,7 @@ use crate::region::Slice;
 use crate::remote::{AccessMethod, Window};
 use crate::stats::Stats;
 
-pub(crate) use self::control_connection::Connection;
+pub(crate) use self::control_connection::MessageChannel;
 
 pub(crate) struct Core {
     config: Config,
@@ -71,14 +71,14 @@ pub(crate) struct LinkEnd {
 pub(crate) struct CoreSetup {
     pub(crate) config: Config,
     /// Whether this end plans the rails and starts them.
-    pub(crate) dialled: bool,
+    pub(crate) is_initiator: bool,
     /// The epochs of this process and of the peer's.
     pub(crate) epochs: [u64; 2],
     /// The maximum payload of one message to the peer, in bytes.
     pub(crate) peer_max_payload: usize,
     /// The maximum number of regions that may be granted to the peer.
     pub(crate) peer_max_regions: usize,
-    pub(crate) connection: Box<dyn Connection>,
+    pub(crate) channel: Box<dyn MessageChannel>,
     pub(crate) connector: Box<dyn Connector>,
     pub(crate) plans: Vec<RailPlan>,
     /// Whether rails may be planned again, because this end may get devices later.
@@ -94,11 +94,11 @@ impl Core {
         let plan_spread = config.max_retry_pause * (epochs[1] % 256) as u32 / 512;
         Core {
             caps: caps(&config),
-            control: ControlConnection::new(setup.connection, now),
+            control: ControlConnection::new(setup.channel, now),
             rails: Rails::new(
                 setup.plans,
                 setup.connector,
-                setup.dialled,
+                setup.is_initiator,
                 setup.can_plan_again,
                 plan_spread,
                 now,
@@ -161,7 +161,7 @@ impl Core {
     /// Posts what is queued: chunks first, then messages.
     #[inline]
     fn post_queued(&mut self) {
-        if !self.operations.is_idle() {
+        if !self.operations.has_no_waiting_chunks() {
             self.post_chunks();
         }
         for class in [MessageClass::Caller, MessageClass::Internal] {
@@ -257,7 +257,7 @@ impl Core {
     }
 
     /// Whether no completion waits for the caller.
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn has_no_completions(&self) -> bool {
         self.completions.is_empty()
     }
 
@@ -288,11 +288,11 @@ impl Core {
     /// The state, for debugging a test that hangs.
     pub(super) fn describe(&self) -> String {
         use std::fmt::Write;
-        let dialled = self.rails.dialled();
-        let mut text = format!("end {dialled} at {:?}: {:?}\n", self.now, self.ended);
+        let is_initiator = self.rails.is_initiator();
+        let mut text = format!("end {is_initiator} at {:?}: {:?}\n", self.now, self.ended);
         for rail in self.rails.iter() {
             let lane = rail.lane().map(super::rails::RailLane::describe);
-            let (name, state, why) = (rail.name(dialled), rail.state(), rail.why());
+            let (name, state, why) = (rail.name(is_initiator), rail.state(), rail.why());
             let _ = writeln!(text, "  {name} {state:?} {why} {}", lane.unwrap_or_default());
         }
         let _ = writeln!(text, "  {}", self.operations.describe());

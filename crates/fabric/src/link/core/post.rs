@@ -55,7 +55,7 @@ impl Core {
         }
         self.completions.accept(1);
         let plain = matches!(op.work, Work::Write { imm: None, .. } | Work::Read { .. });
-        if plain && self.operations.is_idle() {
+        if plain && self.operations.has_no_waiting_chunks() {
             match self.start_whole(op) {
                 None => return,
                 Some(op) => return self.start_operation(op),
@@ -106,7 +106,7 @@ impl Core {
         let total = operation.total();
         let messages = self.messages.outgoing(MessageClass::Caller);
         let nothing_before =
-            self.operations.is_idle() && messages.is_empty() && messages.may_send();
+            self.operations.has_no_waiting_chunks() && messages.is_empty() && messages.may_send();
         if !operation.has_imm() || total > self.config.max_chunk as u64 || !nothing_before {
             return false;
         }

@@ -49,8 +49,8 @@ impl Core {
     pub(super) fn report_key(&mut self, rail: u8, id: u64, region: &Region) {
         let entry = self.rails.get_mut(rail);
         let generation = entry.generation();
-        let only_near = matches!(region.registration(), Registration::SameHost);
-        let unreachable = only_near && entry.plan().transport != Transport::Shm;
+        let same_host_only = matches!(region.registration(), Registration::SameHost);
+        let unreachable = same_host_only && entry.plan().transport != Transport::Shm;
         let Some(lane) = entry.lane_mut().filter(|lane| !lane.is_closed()) else { return };
         let granted = if unreachable { Ok(None) } else { lane.grant(region).map(Some) };
         let key = match granted {
@@ -84,7 +84,7 @@ impl Core {
         let max_regions = self.config.max_regions;
         let Some(entry) = self.rails.find_mut(rail) else { return };
         if entry.take_key(generation, (region, key), max_regions) {
-            self.operations.retry_keyless();
+            self.operations.retry_key_pending();
         }
     }
 
@@ -92,6 +92,6 @@ impl Core {
     pub(super) fn peer_dropped(&mut self, region: u64) {
         self.regions.peer_dropped(region);
         self.rails.lanes_mut().for_each(|lane| lane.refuse_key(region));
-        self.operations.retry_keyless();
+        self.operations.retry_key_pending();
     }
 }

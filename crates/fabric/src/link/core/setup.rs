@@ -10,7 +10,7 @@ use crate::link::rails::{PROBE_BYTES, ProbeStep, RailChange, RailLane, SetupErro
 use crate::op::{Failure, Work};
 
 impl Core {
-    /// The peer, which dialled, has prepared a lane.
+    /// The peer, which is the initiator, has prepared a lane.
     pub(super) fn peer_opened(
         &mut self,
         rail: u8,
@@ -18,7 +18,7 @@ impl Core {
         plan: RailPlan,
         offer: Vec<u8>,
     ) {
-        if self.rails.dialled() || !self.rails.add(rail) {
+        if self.rails.is_initiator() || !self.rails.add(rail) {
             return self.fail_link(
                 Failure::ProtocolError,
                 "the peer opened a rail with an invalid number",
@@ -69,7 +69,7 @@ impl Core {
     fn prepared(&mut self, rail: u8, offer: Vec<u8>) {
         let entry = self.rails.get(rail);
         let generation = entry.generation();
-        if self.rails.dialled() {
+        if self.rails.is_initiator() {
             let plan = entry.plan().clone();
             return self.send_control(&Control::Open { rail, generation, plan, offer });
         }
@@ -139,7 +139,7 @@ impl Core {
         self.event_log.record(self.now, what, name, why);
         if let Some(names) = in_use {
             self.event_log.record(self.now, EventKind::Switch, names, why);
-            self.operations.retry_keyless();
+            self.operations.retry_key_pending();
         }
     }
 }

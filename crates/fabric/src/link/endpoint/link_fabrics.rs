@@ -20,7 +20,7 @@ use crate::{shm, tcp};
 /// Opens the fabrics of one link.
 pub(super) struct LinkFabrics {
     pub(super) inner: Arc<Inner>,
-    /// The address the peer listens on, if we dialled.
+    /// The address the peer listens on, if this end is the initiator.
     pub(super) listener_address: Option<SocketAddr>,
     pub(super) policy: Policy,
     pub(super) encrypt: bool,
@@ -50,15 +50,15 @@ impl FabricOpener for LinkFabrics {
         Some(NewPlan { ours, theirs: announced, plans, left_out })
     }
 
-    fn release_broken(&self, transport: Transport, path: &str) {
+    fn release_broken(&self, transport: Transport, port_name: &str) {
         match (transport, &self.inner.providers) {
-            (Transport::Verbs, _) => self.inner.release_broken(path),
-            (Transport::Ofi, Some(providers)) => providers.close_unused(path),
+            (Transport::Verbs, _) => self.inner.release_broken(port_name),
+            (Transport::Ofi, Some(providers)) => providers.close_unused(port_name),
             _ => {}
         }
     }
 
-    fn open(&self, transport: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
+    fn open(&self, transport: Transport, port_name: &str) -> Result<Arc<dyn Fabric>, Error> {
         let settings = &self.inner.settings;
         let unwanted = match (transport, self.policy) {
             (Transport::Tcp, _) if self.encrypt && !self.session_encrypted => true,
@@ -67,18 +67,18 @@ impl FabricOpener for LinkFabrics {
             _ => !settings.transports.contains(&transport),
         };
         if unwanted {
-            let call = format!("use {path}");
+            let call = format!("use {port_name}");
             let fix = "use a transport that both ends allow";
             return Err(Error::new(ErrorKind::Denied, call, "it is not allowed at this end", fix));
         }
         Ok(match transport {
             Transport::Shm => Arc::new(shm::Shm::new(settings.shm.clone())),
-            Transport::Verbs => self.inner.domain(path)?,
+            Transport::Verbs => self.inner.domain(port_name)?,
             Transport::Ofi => {
                 let restricts_gids = !settings.verbs.allowed_gids.is_empty();
                 let requirements =
                     Requirements { policy: self.policy, encrypt: self.encrypt, restricts_gids };
-                self.inner.provider(path, requirements)?
+                self.inner.provider(port_name, requirements)?
             }
             Transport::Tcp => {
                 let connection_router =

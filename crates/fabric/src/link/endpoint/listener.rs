@@ -115,7 +115,7 @@ impl Inner {
         };
         let ours =
             self.hello(self.settings.policy_for(initiator.address.ip()), || self.ports.cached());
-        // From the initiator's point of view: it is the dialling end.
+        // From the initiator's point of view: it plans the rails.
         if let Err(why) = combine_policies(&theirs, &ours) {
             return refuse("policy", format!("{why}: change the policy of one end"));
         }

@@ -189,7 +189,7 @@ impl Endpoint {
                 {
                     std::thread::sleep(FULL_RETRY_PAUSE);
                 }
-                dialled => break dialled?,
+                connected => break connected?,
             }
         };
         let call = || format!("connect to {address}");
@@ -303,18 +303,18 @@ impl Inner {
         ours: Hello,
         theirs: Hello,
         plans: Plans,
-        dialled: bool,
+        is_initiator: bool,
     ) -> Result<Link, Error> {
         let policy = combine_policies(&ours, &theirs).map_err(|why| {
             let fix = "change the policy of one end";
             Error::new(ErrorKind::Unsupported, "create a link", why, fix)
         })?;
-        // Ports of this end may appear later. The dialling end plans with those that are in the peer's hello; the other end
+        // Ports of this end may appear later. The initiator plans with those that are in the peer's hello; the listener
         // announces them.
         let uses_verbs =
             policy != Policy::Off && self.settings.transports.contains(&Transport::Verbs);
         let can_plan_again = uses_verbs
-            && match dialled {
+            && match is_initiator {
                 true => !theirs.ports.is_empty(),
                 false => ours.ports.is_empty() && theirs.transports.contains(&Transport::Verbs),
             };
@@ -322,7 +322,7 @@ impl Inner {
             inner: self.clone(),
             peer: session.peer_address(),
             theirs: theirs.clone(),
-            listener_address: dialled.then_some(session.peer_address()),
+            listener_address: is_initiator.then_some(session.peer_address()),
             policy,
             encrypt: ours.encrypt || theirs.encrypt,
             session_encrypted: session.is_encrypted(),
@@ -339,11 +339,11 @@ impl Inner {
         };
         let mut core = Core::new(CoreSetup {
             config: self.settings.link.clone(),
-            dialled,
+            is_initiator,
             epochs: [self.epoch, info.theirs.epoch],
             peer_max_payload: info.theirs.max_payload as usize,
             peer_max_regions: info.theirs.max_regions as usize,
-            connection: Box::new(session),
+            channel: Box::new(session),
             connector: Box::new(ThreadConnector::new(Arc::new(opener))?),
             plans: plans.plans,
             can_plan_again,

@@ -7,7 +7,7 @@ use crate::link::protocol::hello::{Hello, port_name};
 use crate::ofi;
 use crate::verbs::{Gid, allowed, pair};
 
-/// The decisions of the dialling end.
+/// The decisions of the initiator.
 #[derive(Debug, Default)]
 pub(in crate::link) struct Plans {
     pub(in crate::link) plans: Vec<RailPlan>,
@@ -15,7 +15,7 @@ pub(in crate::link) struct Plans {
     pub(in crate::link) left_out: Vec<String>,
 }
 
-/// The rails from `ours`, which dialled, to `theirs`; or why there is none. `session_encrypted`: the control connection
+/// The rails from `ours`, the initiator, to `theirs`; or why there is none. `session_encrypted`: the control connection
 /// is encrypted, so that lanes can be encrypted.
 pub(in crate::link) fn plan(
     ours: &Hello,
@@ -104,9 +104,9 @@ fn check_enabled(
 }
 
 impl Plans {
-    fn add(&mut self, transport: Transport, paths: [&str; 2], weight: u32, why: &str) {
-        let paths = paths.map(str::to_owned);
-        self.plans.push(RailPlan { transport, paths, weight, why: why.to_owned() });
+    fn add(&mut self, transport: Transport, port_names: [&str; 2], weight: u32, why: &str) {
+        let port_names = port_names.map(str::to_owned);
+        self.plans.push(RailPlan { transport, port_names, weight, why: why.to_owned() });
     }
 
     fn add_verbs(&mut self, ours: &Hello, theirs: &Hello, max_rails: usize, allowed_gids: &[Gid]) {
@@ -124,9 +124,14 @@ impl Plans {
         let (pairs, left_out) = pair(&ours.ports, &in_list, max_rails);
         self.left_out.extend(left_out.into_iter().map(|why| format!("verbs: {why}")));
         for pair in pairs {
-            let paths = [port_name(&ours.ports[pair.ours]), port_name(&in_list[pair.theirs])];
+            let port_names = [port_name(&ours.ports[pair.ours]), port_name(&in_list[pair.theirs])];
             let weight = u32::try_from(pair.weight).unwrap_or(u32::MAX).max(1);
-            self.plans.push(RailPlan { transport: Transport::Verbs, paths, weight, why: pair.why });
+            self.plans.push(RailPlan {
+                transport: Transport::Verbs,
+                port_names,
+                weight,
+                why: pair.why,
+            });
         }
     }
 
@@ -161,11 +166,11 @@ impl Plans {
         match ofi::pair(here, there, max_rails, ours.boot_id == theirs.boot_id) {
             Ok(pairs) => {
                 for pair in pairs {
-                    let paths =
+                    let port_names =
                         [&here[pair.ours], &there[pair.theirs]].map(ofi::UsableProvider::name);
                     self.plans.push(RailPlan {
                         transport: Transport::Ofi,
-                        paths,
+                        port_names,
                         weight: 1,
                         why: pair.why,
                     });
@@ -215,7 +220,7 @@ mod tests {
         let [a, b] = [1, 2].map(|boot| with_ofi(hello(boot, Policy::Prefer), "efa"));
         let plans = plan(&a, &b, 4, &[], false).unwrap();
         assert_eq!(transports(&a, &b), [Transport::Ofi, Transport::Tcp]);
-        assert_eq!(plans.plans[0].paths, ["efa if0 net", "efa if0 net"]);
+        assert_eq!(plans.plans[0].port_names, ["efa if0 net", "efa if0 net"]);
         assert_eq!(plans.plans[0].why, "both ends have libfabric provider efa on net");
         let without = hello(2, Policy::Prefer);
         let why = plan(&a, &without, 4, &[], false).unwrap().left_out.join("; ");

@@ -19,7 +19,7 @@ pub(in crate::link) struct Providers {
     devices: Vec<String>,
     /// Whether software providers are used without being requested: if libfabric is the only transport.
     software: bool,
-    /// Open domains by path name.
+    /// Open domains by the name of their provider.
     domains: Mutex<HashMap<String, Arc<Domain>>>,
 }
 
@@ -65,8 +65,8 @@ impl Providers {
     }
 
     /// An open domain.
-    pub(in crate::link) fn opened(&self, path: &str) -> Option<Arc<Domain>> {
-        self.domains().get(path).cloned()
+    pub(in crate::link) fn opened(&self, name: &str) -> Option<Arc<Domain>> {
+        self.domains().get(name).cloned()
     }
 
     /// Opens a domain, once for all links. `regions` is called under the lock, before `attach` can find the domain, so that
@@ -76,8 +76,8 @@ impl Providers {
         provider: &Provider,
         regions: impl FnOnce() -> Vec<Region>,
     ) -> Result<Arc<Domain>, Error> {
-        let path = UsableProvider::of(provider).name();
-        if let Some(known) = self.opened(&path) {
+        let name = UsableProvider::of(provider).name();
+        if let Some(known) = self.opened(&name) {
             return Ok(known);
         }
         let choice = Choice { provider: provider.clone(), why: String::new() };
@@ -85,20 +85,20 @@ impl Providers {
         let domain = Arc::new(Domain::open(&choice, self.config.clone())?);
         let mut domains = self.domains();
         // Another link has opened it at the same time.
-        if let Some(other) = domains.get(&path) {
+        if let Some(other) = domains.get(&name) {
             return Ok(other.clone());
         }
         regions().iter().try_for_each(|region| domain.attach(region))?;
-        domains.insert(path, domain.clone());
+        domains.insert(name, domain.clone());
         Ok(domain)
     }
 
     /// Closes a domain that failed, unless it is in use: its device may be lost, or have another address
     /// now. It is opened again when it is next needed.
-    pub(in crate::link) fn close_unused(&self, path: &str) {
+    pub(in crate::link) fn close_unused(&self, name: &str) {
         let mut domains = self.domains();
-        let unused = domains.get(path).is_some_and(|domain| !domain.is_used());
-        let forgotten = unused.then(|| domains.remove(path));
+        let unused = domains.get(name).is_some_and(|domain| !domain.is_used());
+        let forgotten = unused.then(|| domains.remove(name));
         // Closing may take time: the lock is needed to register memory.
         drop(domains);
         drop(forgotten);
@@ -167,14 +167,14 @@ mod tests {
             ..EndpointSettings::default()
         });
         let provider = providers.query().unwrap().remove(0);
-        let path = UsableProvider::of(&provider).name();
+        let name = UsableProvider::of(&provider).name();
         let domain = providers.open(&provider, Vec::new).unwrap();
         let unconnected = domain.prepare_lane(Side::Dial).unwrap();
-        providers.close_unused(&path);
-        assert!(providers.opened(&path).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
+        providers.close_unused(&name);
+        assert!(providers.opened(&name).is_some_and(|known| Arc::ptr_eq(&known, &domain)));
         drop(unconnected);
-        providers.close_unused(&path);
-        assert!(providers.opened(&path).is_none());
+        providers.close_unused(&name);
+        assert!(providers.opened(&name).is_none());
         let reopened = providers.open(&provider, Vec::new).unwrap();
         assert!(!Arc::ptr_eq(&reopened, &domain));
     }

@@ -233,5 +233,5 @@ impl Inbox {
     }
 }
 
-/// The number of taken messages that triggers a report: a quarter of the window.
-const REPORT_THRESHOLD: u32 = super::outgoing::MESSAGE_WINDOW as u32 / 4;
+/// The number of taken messages that triggers a report: a quarter of the limit.
+const REPORT_THRESHOLD: u32 = super::outgoing::MAX_UNTAKEN_MESSAGES as u32 / 4;

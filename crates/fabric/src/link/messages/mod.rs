@@ -12,7 +12,7 @@
 //! | `MessageCounts::confirmed` | a lane | its send has completed | no | a peer that reports fewer as received ends the link |
 //! | `MessageCounts::received` | a lane | a message or credit has arrived | in `Fenced` | which operations of the dead lane took effect |
 //! | `Outgoing::next` | the link, by class | a message gets its number | as the `sequence` of its header | order and duplicates: `Incoming::next` |
-//! | `Outgoing::oldest` | the link, by class | all messages before it are delivered | no | which messages are kept, to be sent again; the window of internal ones |
+//! | `Outgoing::oldest` | the link, by class | all messages before it are delivered | no | which messages are kept, to be sent again; the limit of internal ones |
 //! | `Inbox::taken` | the link, `Caller` only | a message went to a receive, or was skipped | in every header, and `Freed` | at most 256 that are not taken: `Outgoing::may_send` |
 //! | `MessageBuffers::sent` | a lane, by class | a message is written into a send buffer | no | with the next: the peer's free slots, `MessageBuffers::has_capacity` |
 //! | `MessageBuffers::freed` | a lane, by class | the slot of a message is posted again; with a shared receive queue: the message is taken | in every header, and `Freed` | the same, at the peer: `freed_by_peer` |
@@ -117,6 +117,6 @@ impl Messages {
 }
 
 /// The maximum number of copied messages: more than may be in flight and not taken.
-const MAX_COPIED: usize = 2 * outgoing::MESSAGE_WINDOW as usize;
+const MAX_COPIED: usize = 2 * outgoing::MAX_UNTAKEN_MESSAGES as usize;
 /// The maximum number of answers that wait to be sent: the maximum number of operations of a link.
 const MAX_ANSWERS: usize = 1 << 16;

@@ -91,10 +91,10 @@ impl Outgoing {
         self.unnumbered.pop_front();
     }
 
-    /// Whether the window allows one more message: the peer stores early messages up to a limit.
+    /// Whether one more message may be sent: the peer stores early messages up to a limit.
     #[inline]
     pub(in crate::link) fn may_send(&self) -> bool {
-        self.next() < self.taken + MESSAGE_WINDOW
+        self.next() < self.taken + MAX_UNTAKEN_MESSAGES
     }
 
     fn next(&self) -> u64 {
@@ -145,5 +145,5 @@ impl Outgoing {
     }
 }
 
-/// The maximum number of messages in flight or waiting for receives at the peer.
-pub(in crate::link) const MESSAGE_WINDOW: u64 = 256;
+/// The maximum number of messages that the peer's caller has not taken: in flight, or waiting for its receives.
+pub(in crate::link) const MAX_UNTAKEN_MESSAGES: u64 = 256;

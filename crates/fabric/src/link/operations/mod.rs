@@ -13,7 +13,7 @@
 //! | posted | a row, in `waiting` | another write or read | `post.rs` `start_operation` |
 //! | posted | a row, its message queued | a send or an atomic operation | `post.rs` `start_operation` |
 //! | posted | a row, chunk and message on one lane | a short write with immediate data; the lane is ordered | `post.rs` `start_with_imm` |
-//! | `waiting` | `key_pending`, and back | its region has no key on the rails in use; keys or rails have changed | `chunks.rs` `post_chunks`; [`Operations::retry_keyless`] |
+//! | `waiting` | `key_pending`, and back | its region has no key on the rails in use; keys or rails have changed | `chunks.rs` `post_chunks`; [`Operations::retry_key_pending`] |
 //! | `waiting`, `retries` | a chunk on a lane | a rail has capacity | `chunks.rs` `post_chunks` |
 //! | a message queued | on a lane, numbered | a rail and the peer have capacity | `send.rs` `send_next` |
 //! | on a lane | placed | its completion | `fast_path.rs` `finish_whole`, `completions.rs` `placed` |
@@ -119,7 +119,7 @@ impl Operations {
 
     /// Whether no chunk waits for a rail.
     #[inline]
-    pub(super) fn is_idle(&self) -> bool {
+    pub(super) fn has_no_waiting_chunks(&self) -> bool {
         self.waiting.is_empty() && self.retries.is_empty()
     }
 
@@ -173,7 +173,7 @@ impl Operations {
     }
 
     /// Keys or rails have changed: operations that waited for a key try again, before the others.
-    pub(super) fn retry_keyless(&mut self) {
+    pub(super) fn retry_key_pending(&mut self) {
         for row in std::mem::take(&mut self.key_pending).into_iter().rev() {
             self.waiting.push_front(row);
         }

@@ -7,7 +7,7 @@ use crate::remote::RemoteRegion;
 /// the next generation, and messages for older ones are ignored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::link) enum Control {
-    /// The dialling end has prepared its end of a lane.
+    /// The initiator has prepared its end of a lane.
     Open { rail: u8, generation: u32, plan: RailPlan, offer: Vec<u8> },
     /// The other end has prepared its end of it.
     Opened { rail: u8, generation: u32, offer: Vec<u8> },
@@ -34,16 +34,16 @@ pub(in crate::link) enum Control {
     Bye { orderly: bool, why: String },
 }
 
-/// The plan of a rail, by the dialling end.
+/// The plan of a rail, by the initiator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RailPlan {
     /// The transport.
     pub(crate) transport: Transport,
-    /// The names of the dialling end's port or provider, and of the other end's.
-    pub(crate) paths: [String; 2],
+    /// The names of the initiator's port or provider, and of the listener's.
+    pub(crate) port_names: [String; 2],
     /// Its share of the load relative to other rails of its transport.
     pub(crate) weight: u32,
-    /// Why these paths were chosen.
+    /// Why these ports were chosen.
     pub(crate) why: String,
 }
 
@@ -210,17 +210,22 @@ impl Control {
 }
 
 impl RailPlan {
-    /// The plan of a rail that the dialling end has not opened yet.
+    /// The plan of a rail that the initiator has not opened yet.
     pub(in crate::link) fn unknown() -> Self {
-        let paths = [const { String::new() }; 2];
-        RailPlan { transport: Transport::Tcp, paths, weight: 1, why: "not opened yet".to_owned() }
+        let port_names = [const { String::new() }; 2];
+        RailPlan {
+            transport: Transport::Tcp,
+            port_names,
+            weight: 1,
+            why: "not opened yet".to_owned(),
+        }
     }
 
     fn encode(&self, bytes: &mut Vec<u8>) {
         bytes.push(self.transport.code());
         bytes.extend(self.weight.to_le_bytes());
-        for path in &self.paths {
-            put_text(bytes, path, MAX_NAME);
+        for name in &self.port_names {
+            put_text(bytes, name, MAX_NAME);
         }
         put_text(bytes, &self.why, MAX_TEXT);
     }
@@ -228,8 +233,8 @@ impl RailPlan {
     fn decode(reader: &mut Reader<'_>) -> Option<Self> {
         let transport = Transport::from_code(reader.u8()?)?;
         let weight = reader.u32()?.max(1);
-        let paths = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
-        Some(RailPlan { transport, paths, weight, why: reader.text(MAX_TEXT)? })
+        let port_names = [reader.text(MAX_NAME)?, reader.text(MAX_NAME)?];
+        Some(RailPlan { transport, port_names, weight, why: reader.text(MAX_TEXT)? })
     }
 }
 
@@ -259,7 +264,7 @@ mod tests {
         };
         let plan = RailPlan {
             transport: Transport::Verbs,
-            paths: ["rxe0/1".to_owned(), "rxe1/1".to_owned()],
+            port_names: ["rxe0/1".to_owned(), "rxe1/1".to_owned()],
             weight: 7,
             why: "the same subnet".to_owned(),
         };

@@ -1,4 +1,4 @@
-//! The hello of each end in the handshake: its process and host, its policy, and the paths by which it can be reached.
+//! The hello of each end in the handshake: its process and host, its policy, and the ports by which it can be reached.
 
 use super::bytes::{Reader, put_bytes, put_text};
 use super::control::Transport;
@@ -134,7 +134,7 @@ fn read_ofi(reader: &mut Reader<'_>) -> Option<(Vec<ofi::UsableProvider>, String
     Some((providers, reader.text(MAX_TEXT)?))
 }
 
-/// The path name of a port.
+/// The name of a port, as rails use it.
 pub(in crate::link) fn port_name(port: &UsablePort) -> String {
     format!("{}/{}", port.device, port.port)
 }

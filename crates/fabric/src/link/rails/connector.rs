@@ -16,16 +16,17 @@ use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 use crate::setup::{Fabric, Side, UnconnectedLane};
 
-/// Opens fabrics by transport and path, which is the name of a port or provider; for the rails of one link.
+/// Opens fabrics by transport and the name of a port or provider (of shared memory and TCP, that of the transport); for the
+/// rails of one link.
 pub(crate) trait FabricOpener: Send + Sync {
-    /// Opens a path; may block.
-    fn open(&self, transport: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error>;
-    /// Releases a path if it is broken; may block.
-    fn release_broken(&self, transport: Transport, path: &str);
+    /// Opens a port or provider; may block.
+    fn open(&self, transport: Transport, port_name: &str) -> Result<Arc<dyn Fabric>, Error>;
+    /// Releases a port or provider if it is broken; may block.
+    fn release_broken(&self, transport: Transport, port_name: &str);
     /// Called with every new lane.
     fn lane_created(&self, _lane: &dyn Lane) {}
     /// Plans the rails again, with the devices that this end has now, and with the peer's, if it has announced them; may
-    /// block. Only the dialling end plans rails. `None`: not possible.
+    /// block. Only the initiator plans rails. `None`: not possible.
     fn plan_again(&self, _theirs: Option<Hello>) -> Option<NewPlan> {
         None
     }
@@ -62,7 +63,7 @@ pub(crate) struct ConnectorTask {
 pub(in crate::link) enum Task {
     Prepare {
         transport: Transport,
-        path: String,
+        port_name: String,
         side: Side,
     },
     Connect {
@@ -76,7 +77,7 @@ pub(in crate::link) enum Task {
     /// Releases a lost device, which cannot come back before that.
     Release {
         transport: Transport,
-        path: String,
+        port_name: String,
     },
     /// Plans the rails again, with the devices that the peer has announced.
     Plan(Option<Box<Hello>>),
@@ -106,7 +107,9 @@ impl ConnectorTask {
     pub(crate) fn run(self, opener: &dyn FabricOpener) -> Option<TaskResult> {
         let ConnectorTask { rail, generation, task } = self;
         let product = match task {
-            Task::Prepare { transport, path, side } => prepare(opener, transport, &path, side),
+            Task::Prepare { transport, port_name, side } => {
+                prepare(opener, transport, &port_name, side)
+            }
             Task::Connect { unconnected, fabric, offer, options } => {
                 connect(opener, unconnected, &fabric, &offer, &options)
             }
@@ -114,8 +117,8 @@ impl ConnectorTask {
                 drop(lane);
                 return None;
             }
-            Task::Release { transport, path } => {
-                opener.release_broken(transport, &path);
+            Task::Release { transport, port_name } => {
+                opener.release_broken(transport, &port_name);
                 return None;
             }
             Task::Plan(theirs) => {
@@ -130,13 +133,13 @@ impl ConnectorTask {
 fn prepare(
     opener: &dyn FabricOpener,
     transport: Transport,
-    path: &str,
+    port_name: &str,
     side: Side,
 ) -> Result<TaskOutput, Error> {
-    let fabric = opener.open(transport, path)?;
+    let fabric = opener.open(transport, port_name)?;
     // The device was opened for an earlier lane and may be lost now.
     let unconnected =
-        fabric.prepare_lane(side).inspect_err(|_| opener.release_broken(transport, path))?;
+        fabric.prepare_lane(side).inspect_err(|_| opener.release_broken(transport, port_name))?;
     Ok(TaskOutput::Unconnected(unconnected, fabric))
 }
 

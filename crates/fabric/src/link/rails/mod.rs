@@ -39,7 +39,7 @@ pub(super) struct Rails {
     /// Since when no rail is active.
     no_rail_since: Option<Duration>,
     /// Whether this end plans the rails and starts them.
-    dialled: bool,
+    is_initiator: bool,
     connector: Box<dyn Connector>,
     /// A reused buffer for receives to be posted.
     receives: VecDeque<Op>,
@@ -58,7 +58,7 @@ impl Rails {
     pub(super) fn new(
         plans: Vec<RailPlan>,
         connector: Box<dyn Connector>,
-        dialled: bool,
+        is_initiator: bool,
         can_plan_again: bool,
         plan_spread: Duration,
         now: Duration,
@@ -70,15 +70,15 @@ impl Rails {
             healthy: 0,
             next_choice: 0,
             no_rail_since: Some(now),
-            dialled,
+            is_initiator,
             connector,
             receives: VecDeque::new(),
             planning: Planning::new(can_plan_again, plan_spread, now),
         }
     }
 
-    pub(super) fn dialled(&self) -> bool {
-        self.dialled
+    pub(super) fn is_initiator(&self) -> bool {
+        self.is_initiator
     }
 
     pub(super) fn count(&self) -> usize {
@@ -119,7 +119,7 @@ impl Rails {
     }
 
     pub(super) fn name(&self, rail: u8) -> String {
-        self.get(rail).name(self.dialled)
+        self.get(rail).name(self.is_initiator)
     }
 
     #[inline]
@@ -281,7 +281,7 @@ impl Rails {
 
     /// Whether this end has tried all rails, and none is tried again.
     pub(super) fn are_given_up(&self) -> bool {
-        self.dialled && self.rails.iter().all(Rail::is_given_up)
+        self.is_initiator && self.rails.iter().all(Rail::is_given_up)
     }
 
     /// Whether none is allowed, so that another link would have none either.
@@ -294,9 +294,9 @@ impl Rails {
         let each = self.rails.iter().map(|rail| match rail.state() {
             RailState::Trying { since, .. } => {
                 let so_far = now.saturating_sub(since);
-                format!("{}: being set up for {so_far:.1?}", rail.name(self.dialled))
+                format!("{}: being set up for {so_far:.1?}", rail.name(self.is_initiator))
             }
-            _ => format!("{}: {}", rail.name(self.dialled), rail.why()),
+            _ => format!("{}: {}", rail.name(self.is_initiator), rail.why()),
         });
         let each = each.collect::<Vec<_>>().join("; ");
         if each.is_empty() { "the peer has not opened a rail yet".to_owned() } else { each }

@@ -1,5 +1,5 @@
-//! Rails that are added later, when devices appear. While no rail uses RDMA, the dialling end plans again, and the other
-//! end looks for devices that it did not have, to announce them.
+//! Rails that are added later, when devices appear. While no rail uses RDMA, the initiator plans again, and the
+//! listener looks for devices that it did not have, to announce them.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ impl Rails {
         let Some(plan) = plan else { return };
         for new in &plan.plans {
             let is_same = |rail: &Rail| {
-                (rail.plan().transport, &rail.plan().paths) == (new.transport, &new.paths)
+                (rail.plan().transport, &rail.plan().port_names) == (new.transport, &new.port_names)
             };
             if self.rails.len() < MAX_RAILS && !self.rails.iter().any(is_same) {
                 self.rails.push(Rail::new(RailPlan::clone(new)));
@@ -88,11 +88,11 @@ impl Rails {
         self.planning.theirs = Some(Box::new(theirs));
     }
 
-    /// Our hello with devices that we did not have, for the dialling end; once.
+    /// Our hello with devices that we did not have, for the initiator; once.
     pub(in crate::link) fn take_announcement(&mut self) -> Option<Vec<u8>> {
         let Planning { enabled, new, .. } = &mut self.planning;
         let plan = new.as_ref().filter(|plan| *enabled && !plan.ours.ports.is_empty())?;
-        if self.dialled {
+        if self.is_initiator {
             return None;
         }
         *enabled = false;

@@ -64,13 +64,13 @@ impl Rails {
     }
 
     /// Starts a lane. `false` if the previous attempt has not finished: otherwise there would be one thread for each, all
-    /// waiting for the same device. The dialling end checks that before.
+    /// waiting for the same device. The initiator checks that before.
     fn start_lane(&mut self, rail: u8, generation: u32, side: Side, now: Duration) -> bool {
         let entry = self.get_mut(rail);
         let free = entry.start_lane(generation, side, now);
         if free {
-            let path = entry.plan().paths[usize::from(side == Side::Accept)].clone();
-            let task = Task::Prepare { transport: entry.plan().transport, path, side };
+            let port_name = entry.plan().port_names[usize::from(side == Side::Accept)].clone();
+            let task = Task::Prepare { transport: entry.plan().transport, port_name, side };
             self.run_task(rail, task);
         }
         free
@@ -130,7 +130,7 @@ impl Rails {
         self.run_task(rail, Task::Discard(Box::new(lane)));
     }
 
-    /// Releases a device that was removed: it stays until no process has it open. The dialling end does that when it starts
+    /// Releases a device that was removed: it stays until no process has it open. The initiator does that when it starts
     /// the rail again.
     pub(in crate::link) fn release_broken(
         &mut self,
@@ -138,12 +138,12 @@ impl Rails {
         now: Duration,
         retry_pause: Duration,
     ) {
-        let dialled = self.dialled;
+        let is_initiator = self.is_initiator;
         let entry = self.get_mut(rail);
-        if !dialled && entry.take_release_due(now, retry_pause) {
+        if !is_initiator && entry.take_release_due(now, retry_pause) {
             let task = Task::Release {
                 transport: entry.plan().transport,
-                path: entry.plan().paths[1].clone(),
+                port_name: entry.plan().port_names[1].clone(),
             };
             self.run_task(rail, task);
         }
@@ -157,7 +157,7 @@ impl Rails {
             }
             RailState::Trying { until, .. } => Some(until),
             RailState::Fencing { since } => Some(since + config.peer_timeout),
-            RailState::Down { until } if self.dialled => Some(until),
+            RailState::Down { until } if self.is_initiator => Some(until),
             _ => None,
         });
         // Expired timers wait for something else.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::link::config::{Config, INTERNAL_SLOTS, Policy};
-use crate::link::core::{Connection, Core, CoreSetup};
+use crate::link::core::{Core, CoreSetup, MessageChannel};
 use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 use crate::link::rails::connector::{Connector, ConnectorTask, FabricOpener, NewPlan, TaskResult};
@@ -80,12 +80,12 @@ impl SimLink {
             let plans = if end == 0 { first.clone() } else { Vec::new() };
             Core::new(CoreSetup {
                 config: config.clone(),
-                dialled: end == 0,
+                is_initiator: end == 0,
                 epochs: [10 + end as u64, 11 - end as u64],
                 // More than ours: the lower limit counts.
                 peer_max_payload: 1 << 20,
                 peer_max_regions: config.max_regions,
-                connection: Box::new(ControlEnd {
+                channel: Box::new(ControlEnd {
                     channel: channel.clone(),
                     world: world.clone(),
                     end,
@@ -111,7 +111,7 @@ impl SimLink {
 fn plans() -> Vec<RailPlan> {
     let plan = |name: &str, transport, weight| RailPlan {
         transport,
-        paths: [name.to_owned(), name.to_owned()],
+        port_names: [name.to_owned(), name.to_owned()],
         weight,
         why: "for the test".to_owned(),
     };
@@ -128,13 +128,13 @@ pub(super) const HOSTS: [&str; 2] = ["a", "b"];
 struct SimFabrics {
     world: World,
     host: &'static str,
-    /// Whether the accepting end gets RDMA later, and not the dialling one.
+    /// Whether the listener gets RDMA later, and not the initiator.
     appears_at_peer: bool,
 }
 
 impl FabricOpener for SimFabrics {
-    fn open(&self, _: Transport, path: &str) -> Result<Arc<dyn Fabric>, Error> {
-        Ok(Arc::new(self.world.fabric(self.host, path)))
+    fn open(&self, _: Transport, port_name: &str) -> Result<Arc<dyn Fabric>, Error> {
+        Ok(Arc::new(self.world.fabric(self.host, port_name)))
     }
 
     fn release_broken(&self, _: Transport, _: &str) {}
@@ -206,7 +206,7 @@ struct ControlEnd {
     end: usize,
 }
 
-impl Connection for ControlEnd {
+impl MessageChannel for ControlEnd {
     fn send(&mut self, message: &[u8]) -> Result<(), String> {
         let mut channel = self.channel.lock().unwrap();
         if channel.cut {

@@ -14,8 +14,8 @@ use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use super::Shared;
 use super::half_open::{Action, HalfOpen, slow, too_many};
 use crate::session::connection::{HandshakeResult, Session};
+use crate::session::listener_handshake::{HandshakeContext, HandshakeRefusal};
 use crate::session::refusal::Reason;
-use crate::session::responder::{HandshakeContext, HandshakeRefusal};
 use crate::setup::deadline;
 
 pub(super) struct AcceptLoop {

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::session::listener_handshake::HandshakeRefusal;
 use crate::session::refusal::Reason;
-use crate::session::responder::HandshakeRefusal;
 
 /// Counters of a listener since it was opened.
 #[derive(Debug)]

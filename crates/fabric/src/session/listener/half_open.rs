@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use crate::session::connection::HandshakeResult;
+use crate::session::listener_handshake::{
+    HandshakeContext, HandshakeRefusal, HandshakeStep, ListenerHandshake,
+};
 use crate::session::outgoing::Outgoing;
 use crate::session::preface::MAGIC;
 use crate::session::refusal::Reason;
-use crate::session::responder::{HandshakeContext, HandshakeRefusal, HandshakeStep, Responder};
 
 pub(super) struct HalfOpen {
     pub(super) socket: TcpStream,
@@ -26,7 +28,7 @@ enum Stage {
         received: [u8; STREAM_HEADER_BYTES],
         count: usize,
     },
-    Handshake(Responder),
+    Handshake(ListenerHandshake),
     /// It was refused. Further bytes are read and discarded: closing with unread bytes would
     /// reset the connection, and the refusal would be lost.
     Draining {
@@ -67,8 +69,8 @@ impl HalfOpen {
                 Stage::Lane { received, count } => {
                     read_stream_header(&self.socket, received, count)
                 }
-                Stage::Handshake(responder) => {
-                    handshake(&self.socket, responder, &mut self.outgoing, now)
+                Stage::Handshake(listener) => {
+                    handshake(&self.socket, listener, &mut self.outgoing, now)
                 }
                 Stage::Draining { received } => drain(&self.socket, received, &mut self.outgoing),
             };
@@ -86,8 +88,8 @@ impl HalfOpen {
     /// Refuses an initiator that takes too long, or is one too many, if it uses our protocol. Returns whether it was
     /// not refused before.
     pub(super) fn give_up(&mut self, refusal: &HandshakeRefusal) -> bool {
-        if let Stage::Handshake(responder) = &mut self.stage {
-            responder.refuse(refusal, &mut self.outgoing.bytes);
+        if let Stage::Handshake(listener) = &mut self.stage {
+            listener.refuse(refusal, &mut self.outgoing.bytes);
             let _ = self.outgoing.flush(&self.socket);
         }
         !matches!(self.stage, Stage::Draining { .. })
@@ -108,7 +110,7 @@ impl HalfOpen {
         let received = &first[..count];
         match count {
             4 if first == *MAGIC => {
-                self.stage = Stage::Handshake(Responder::new(context, self.address));
+                self.stage = Stage::Handshake(ListenerHandshake::new(context, self.address));
                 None
             }
             4 if first == *LANE_MAGIC => {
@@ -142,14 +144,14 @@ fn read_stream_header(
 
 fn handshake(
     mut socket: &TcpStream,
-    responder: &mut Responder,
+    listener: &mut ListenerHandshake,
     outgoing: &mut Outgoing,
     now: Instant,
 ) -> Option<Action> {
     let mut bytes = [0; 4096];
     let step = match socket.read(&mut bytes) {
         Ok(0) => return Some(Action::Truncated),
-        Ok(count) => responder.take(&bytes[..count], now, &mut outgoing.bytes),
+        Ok(count) => listener.take(&bytes[..count], now, &mut outgoing.bytes),
         Err(error) => {
             if outgoing.flush(socket).is_err() {
                 return Some(Action::Truncated);

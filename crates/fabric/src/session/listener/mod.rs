@@ -20,7 +20,7 @@ pub use self::config::{HelloCheck, InitiatorInfo, LaneHandler, ListenerConfig, O
 pub use self::counts::ListenerCounts;
 use self::queue::Queue;
 use super::connection::Session;
-use super::responder::HandshakeContext;
+use super::listener_handshake::HandshakeContext;
 use crate::error::{Error, ErrorKind};
 use crate::setup::deadline;
 

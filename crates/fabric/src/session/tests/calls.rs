@@ -75,9 +75,9 @@ fn a_ticket_works_once_and_has_an_identity() {
     let keyring = config.keyring.clone();
     let listener = open(config);
     let ticket = Credentials::Ticket(keyring.issue("worker-7", LIMIT).unwrap());
-    let (initiator, responder) = pair(&listener, &ticket);
-    assert_eq!((initiator.identity(), responder.identity()), ("ticket", "worker-7"));
-    assert!(responder.is_encrypted());
+    let (initiator, accepted) = pair(&listener, &ticket);
+    assert_eq!((initiator.identity(), accepted.identity()), ("ticket", "worker-7"));
+    assert!(accepted.is_encrypted());
     assert_eq!(call(&listener, &ticket).unwrap_err().kind(), ErrorKind::Denied);
     assert_eq!(refusals(&listener), [("wrong_key", 1)]);
 }

@@ -12,15 +12,15 @@ fn silent_initiators_do_not_block_others_or_disturb_sessions() {
     let flood = allow_descriptors(2000);
     let hour = Duration::from_secs(3600);
     let listener = open(ListenerConfig { handshake_timeout: hour, ..config() });
-    let (mut initiator, mut responder) = pair(&listener, &with_key());
+    let (mut initiator, mut accepted) = pair(&listener, &with_key());
     let mut silent = Vec::new();
     let mut honest = Vec::new();
     for number in 0..flood {
         silent.push(connect_raw(&listener));
         if number % 100 == 0 {
             initiator.send(&number.to_le_bytes()).unwrap();
-            assert_eq!(next(&mut responder).unwrap(), number.to_le_bytes());
-            responder.send(b"received").unwrap();
+            assert_eq!(next(&mut accepted).unwrap(), number.to_le_bytes());
+            accepted.send(b"received").unwrap();
             assert_eq!(next(&mut initiator).unwrap(), b"received");
         }
         if number % 500 == 0 {
@@ -35,9 +35,9 @@ fn silent_initiators_do_not_block_others_or_disturb_sessions() {
     assert!(counts.half_open() <= 256);
     assert_eq!(refusals(&listener), [("too_many", given_up() as u64)]);
     assert_eq!(listener.counts().accepted(), honest.len() as u64 + 1);
-    for (initiator, responder) in &mut honest {
+    for (initiator, accepted) in &mut honest {
         initiator.send(b"hello").unwrap();
-        assert_eq!(next(responder).unwrap(), b"hello");
+        assert_eq!(next(accepted).unwrap(), b"hello");
     }
 }
 
@@ -73,10 +73,10 @@ fn starve() {
     let pauses = started.elapsed().as_millis() as u64 / 100 + 1;
     assert!(listener.counts().starved() <= pauses + 1, "it spins");
     drop(hogs);
-    let mut responder = listener.accept(LIMIT).expect("the initiator that waited");
+    let mut accepted = listener.accept(LIMIT).expect("the initiator that waited");
     let mut initiator = initiator.join().unwrap();
     initiator.send(b"at last").unwrap();
-    assert_eq!(next(&mut responder).unwrap(), b"at last");
+    assert_eq!(next(&mut accepted).unwrap(), b"at last");
     assert_eq!(refusals(&listener), []);
 }
 

@@ -2,8 +2,10 @@
 
 use super::*;
 use crate::session::answer::Answer;
+use crate::session::listener_handshake::{
+    HandshakeContext, HandshakeRefusal, HandshakeStep, ListenerHandshake,
+};
 use crate::session::preface::Preface;
-use crate::session::responder::{HandshakeContext, HandshakeRefusal, HandshakeStep, Responder};
 
 #[test]
 fn a_handshake_cut_at_any_byte_is_truncated() {
@@ -64,14 +66,15 @@ fn an_initiator_given_up_gets_the_reason_at_any_stage() {
     for credentials in [Credentials::None, with_key()] {
         // Before and after its preface was received.
         for late in [false, true] {
-            let mut responder = Responder::new(&HandshakeContext::new(lenient()).unwrap(), address);
+            let mut listener =
+                ListenerHandshake::new(&HandshakeContext::new(lenient()).unwrap(), address);
             let (mut sent, mut received) = (Vec::new(), Vec::new());
-            let mut initiator = Initiator::new(&credentials, b"", &mut sent).unwrap();
+            let mut initiator = InitiatorHandshake::new(&credentials, b"", &mut sent).unwrap();
             if late {
-                let step = responder.take(&sent, Instant::now(), &mut received);
+                let step = listener.take(&sent, Instant::now(), &mut received);
                 assert!(matches!(step, HandshakeStep::More));
             }
-            responder.refuse(&no, &mut received);
+            listener.refuse(&no, &mut received);
             let error = initiator.take(&received, &mut sent).map(drop).unwrap_err();
             assert!(error.why.contains("(slow): it took too long"), "{error:?}");
         }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::connection::HandshakeResult;
-use super::initiator::Initiator;
+use super::initiator_handshake::InitiatorHandshake;
 use super::{
     Config, Credentials, Key, ListenerConfig, Reason, Session, SessionError, SessionListener,
     connect,
@@ -86,7 +86,7 @@ fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
 /// An initiator that sends bytes under the control of the test.
 struct RawInitiator {
     socket: TcpStream,
-    initiator: Initiator,
+    initiator: InitiatorHandshake,
     /// The bytes of the handshake so far.
     bytes: Vec<u8>,
 }
@@ -94,7 +94,7 @@ struct RawInitiator {
 impl RawInitiator {
     fn new(listener: &SessionListener, credentials: &Credentials) -> Self {
         let mut bytes = Vec::new();
-        let initiator = Initiator::new(credentials, b"the initiator", &mut bytes).unwrap();
+        let initiator = InitiatorHandshake::new(credentials, b"the initiator", &mut bytes).unwrap();
         RawInitiator { socket: connect_raw(listener), initiator, bytes }
     }
 

@@ -124,18 +124,19 @@ impl OpenDisk {
         let (commands, queued) = channel();
         let (loads, to_load) = channel();
         let mut threads = Vec::new();
+        // At most 15 bytes, which is what Linux shows of a name.
         let spawn = |name: String| std::thread::Builder::new().name(name);
         // Weak references: the threads do not keep the engine alive.
         let (weak, state) = (Arc::downgrade(engine), Arc::new(PersistenceState::default()));
         let writer_state = state.clone();
-        let committer = spawn("wirelane-writer".to_owned());
+        let committer = spawn("wirelane-commit".to_owned());
         threads
             .push(committer.spawn(move || committer::run(&weak, &writer_state, &queued, writer))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, state) = (Arc::downgrade(engine), state.clone());
             let to_load = to_load.clone();
-            let thread = spawn(format!("wirelane-disk-{number}"));
+            let thread = spawn(format!("wirelane-load-{number}"));
             threads.push(thread.spawn(move || loader::run(&weak, &state, &to_load, reader))?);
         }
         Ok(Persistence { disk, commands, loads, state, threads: Mutex::new(threads) })

@@ -23,7 +23,7 @@ pub(crate) struct BatchAnswers {
     /// Values that must stay pinned until all writes are complete.
     pub(super) holds: Vec<ValueHold>,
     pub(super) in_place: InPlace,
-    /// The sequence to set when all writes are complete, instead of immediate data with each write.
+    /// The slot sequence to set when all writes are complete, instead of immediate data with each write.
     slot_sequence: Option<u64>,
     /// The number of missing answers.
     pub(super) missing: usize,
@@ -39,11 +39,11 @@ pub(super) struct InPlace {
     pub(super) bytes: u64,
 }
 
-/// A word before a batch's answers, and the value to set: the sequence of the batch's request slot.
+/// A word before a batch's answers, and the value to set: the slot sequence of the batch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct CompletionFlag {
     pub(super) at: u64,
-    pub(super) sequence: u64,
+    pub(super) slot_sequence: u64,
 }
 
 /// A part of the payload after the answers.
@@ -99,7 +99,7 @@ impl BatchAnswers {
     #[inline]
     pub(super) fn completion_flag(&self) -> Option<CompletionFlag> {
         let at = self.head.at.wrapping_sub(SlotBlock::FLAG as u64);
-        self.slot_sequence.map(|sequence| CompletionFlag { at, sequence })
+        self.slot_sequence.map(|slot_sequence| CompletionFlag { at, slot_sequence })
     }
 
     /// Whether it has only answers and copied bytes.

@@ -22,7 +22,7 @@ impl Connection {
         slot_sequence: Option<u64>,
         context: &mut WorkerContext,
     ) -> Result<(), &'static str> {
-        if context.engine.is_durable() {
+        if context.engine.has_disk() {
             self.preload(message, batch, slot_sequence, context)
         } else {
             self.serve(batch, slot_sequence, None, context)
@@ -227,10 +227,10 @@ impl Connection {
                 client.client_buffer(),
                 batch_answers.head.at,
                 bytes,
-                (flag.at, flag.sequence),
+                (flag.at, flag.slot_sequence),
             )
         {
-            self.in_place_reads.add(flag.sequence, &mut batch_answers, context);
+            self.in_place_reads.add(flag.slot_sequence, &mut batch_answers, context);
             self.poller.flag_set();
             context.recycle_sent(batch_answers);
             return;
@@ -241,7 +241,7 @@ impl Connection {
             return;
         };
         if let Some(flag) = flag {
-            self.in_place_reads.add(flag.sequence, &mut batch_answers, context);
+            self.in_place_reads.add(flag.slot_sequence, &mut batch_answers, context);
         }
         let max_slices = self.link.caps().max_slices;
         let client_buffer = client.client_buffer();

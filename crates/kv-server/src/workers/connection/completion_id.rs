@@ -1,7 +1,7 @@
 //! The ids of operations: numbers by which completions are assigned to their purpose.
 //!
 //! The high byte is the kind. Below it is a row or a buffer index, or, for the slot block, the operation in the
-//! next byte and a slot's sequence in the remaining 48 bits.
+//! next byte and a slot sequence in the remaining 48 bits.
 
 /// Which part of a connection an operation belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub(super) enum SlotBlockOp {
     State,
     /// Wakes a sleeping client.
     Wake,
-    /// Reads the message of a request slot. Only the low 48 bits of the sequence are kept.
+    /// Reads the message of a request slot. Only the low 48 bits of the slot sequence are kept.
     Slot(u64),
 }
 
@@ -45,8 +45,8 @@ impl CompletionId {
             CompletionId::SlotBlock(SlotBlockOp::LastLine) => SLOT_BLOCK | LAST_LINE,
             CompletionId::SlotBlock(SlotBlockOp::State) => SLOT_BLOCK | STATE,
             CompletionId::SlotBlock(SlotBlockOp::Wake) => SLOT_BLOCK | WAKE,
-            CompletionId::SlotBlock(SlotBlockOp::Slot(sequence)) => {
-                SLOT_BLOCK | SLOT | sequence & SEQUENCE
+            CompletionId::SlotBlock(SlotBlockOp::Slot(slot_sequence)) => {
+                SLOT_BLOCK | SLOT | slot_sequence & SLOT_SEQUENCE
             }
         }
     }
@@ -65,7 +65,7 @@ impl CompletionId {
                 LAST_LINE => SlotBlockOp::LastLine,
                 STATE => SlotBlockOp::State,
                 WAKE => SlotBlockOp::Wake,
-                SLOT => SlotBlockOp::Slot(id & SEQUENCE),
+                SLOT => SlotBlockOp::Slot(id & SLOT_SEQUENCE),
                 _ => return None,
             }),
             _ => return None,
@@ -86,7 +86,7 @@ const STATE: u64 = 2 << 48;
 const WAKE: u64 = 3 << 48;
 const SLOT: u64 = 4 << 48;
 const LAST_LINE: u64 = 5 << 48;
-const SEQUENCE: u64 = (1 << 48) - 1;
+const SLOT_SEQUENCE: u64 = (1 << 48) - 1;
 
 #[cfg(test)]
 mod tests {
@@ -96,7 +96,7 @@ mod tests {
     fn ids_are_parsed_as_encoded() {
         let operations =
             [SlotBlockOp::Line, SlotBlockOp::LastLine, SlotBlockOp::State, SlotBlockOp::Wake];
-        let slots = [0, 1, SEQUENCE].map(SlotBlockOp::Slot);
+        let slots = [0, 1, SLOT_SEQUENCE].map(SlotBlockOp::Slot);
         let rows = [0, 7, u32::MAX].into_iter().flat_map(|row| {
             [CompletionId::Receive, CompletionId::Reply, CompletionId::PutFetch, CompletionId::Send]
                 .map(|kind| kind(row))

@@ -28,8 +28,8 @@ pub(crate) struct InPlaceReads {
 }
 
 struct InPlaceRead {
-    /// The sequence of its batch's request slot.
-    sequence: u64,
+    /// Of its batch.
+    slot_sequence: u64,
     pins: Vec<Pin>,
     bytes: u64,
 }
@@ -60,7 +60,7 @@ impl InPlaceReads {
     #[inline]
     pub(super) fn add(
         &mut self,
-        sequence: u64,
+        slot_sequence: u64,
         batch_answers: &mut BatchAnswers,
         context: &mut WorkerContext,
     ) {
@@ -71,7 +71,7 @@ impl InPlaceReads {
         let spare = self.spare.pop().unwrap_or_default();
         let pins = std::mem::replace(&mut batch_answers.in_place.pins, spare);
         let bytes = batch_answers.in_place.bytes;
-        self.reads.push_back(InPlaceRead { sequence, pins, bytes });
+        self.reads.push_back(InPlaceRead { slot_sequence, pins, bytes });
         self.bytes += bytes;
     }
 
@@ -99,9 +99,9 @@ impl InPlaceReads {
         self
     }
 
-    /// Unpins the reads of batches up to this sequence.
+    /// Unpins the reads of batches up to this slot sequence.
     fn unpin(&mut self, consumed: u64) {
-        while self.reads.front().is_some_and(|read| read.sequence <= consumed) {
+        while self.reads.front().is_some_and(|read| read.slot_sequence <= consumed) {
             let Some(mut read) = self.reads.pop_front() else { return };
             self.bytes -= read.bytes;
             read.pins.drain(..).for_each(|pin| self.engine.index.unpin(pin));

@@ -131,9 +131,10 @@ impl Peer {
                 let (session, resumed) =
                     engine.sessions.enter(session, &self.identity).ok_or("too many sessions")?;
                 // With the pool mapped it could read all values.
-                let near =
+                let may_map_pool =
                     slot_block && permissions.reads_everything() && link.uses_shared_memory();
-                let pool = near.then(|| link.grant(&context.readable_pool)).and_then(Result::ok);
+                let pool =
+                    may_map_pool.then(|| link.grant(&context.readable_pool)).and_then(Result::ok);
                 let pool = pool.map(|pool| pool.to_bytes());
                 let in_place = pool.is_some();
                 let limits = limits(engine.max_value());

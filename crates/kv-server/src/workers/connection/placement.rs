@@ -117,7 +117,7 @@ impl Serving<'_> {
         AnswerHandle::PoolOffset(offset).put(answer);
         answer.written = wanted;
         self.batch_answers.in_place.bytes += wanted;
-        self.context.tally.zero_copy_reads += 1;
+        self.context.tally.in_place_reads += 1;
         PinUntil::InPlace
     }
 

@@ -39,7 +39,7 @@ pub(super) struct AnswerIndex {
     pub(super) index: usize,
 }
 
-/// What to read for a put, once its batch has its index in the table of pending ones.
+/// What to read for a put, once its batch has its row in the table of pending ones.
 pub(super) struct PutFetchPlan {
     pub(super) index: usize,
     pub(super) from: Window,
@@ -174,7 +174,7 @@ impl CompletedPutFetch {
         NextStep::Answer(match (purpose, failed) {
             (PutFetchPurpose::Value(reserved, params), false) => {
                 let CommitParams { key, ttl, condition, sequence } = params;
-                if context.engine.is_durable() {
+                if context.engine.has_disk() {
                     let kind = WriteKind::Put { reserved, ttl };
                     let submission = Submission { index, key, kind, condition, sequence };
                     return NextStep::Submit(submission);

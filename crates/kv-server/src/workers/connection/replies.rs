@@ -139,7 +139,7 @@ impl Replies {
             (reply.notification, client_buffer, completion.outcome)
         {
             (reply.notification, reply.writes_in_flight) = (ReplyNotification::Setting, 1);
-            let word = context.send_buffers.completion_flag(&reply.buffer, flag.sequence);
+            let word = context.send_buffers.completion_flag(&reply.buffer, flag.slot_sequence);
             let to = client_buffer.at(flag.at);
             ops.push_back(Op::write(CompletionId::Reply(row).encode(), word, to));
             return false;

@@ -23,7 +23,7 @@ pub(super) struct Serving<'s> {
     pub(super) now: Timestamp,
 }
 
-/// Work that the answers of a batch wait for, to be started once the batch has its index in the table of pending ones.
+/// Work that the answers of a batch wait for, to be started once the batch has its row in the table of pending ones.
 #[derive(Default)]
 pub(super) struct PendingWork {
     pub(super) plans: Vec<PutFetchPlan>,
@@ -103,7 +103,7 @@ impl Serving<'_> {
     }
 
     #[inline]
-    pub(super) fn is_durable(&self) -> bool {
+    pub(super) fn has_disk(&self) -> bool {
         self.preloaded.is_some()
     }
 }

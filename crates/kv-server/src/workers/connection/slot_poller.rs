@@ -21,7 +21,7 @@ use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveArea};
 #[derive(Default)]
 pub(super) struct SlotPoller {
     state: PollState,
-    /// The sequence of the last slot read.
+    /// The slot sequence of the last slot read.
     last: u64,
     /// The number of operations in flight, and whether one of them reads the line.
     in_flight: usize,
@@ -223,14 +223,14 @@ impl SlotPoller {
         Line { bytes, flag_set: std::mem::take(&mut self.flag_set_before_read) }
     }
 
-    /// The next slot of a line, with its full sequence: at most one for each slot.
+    /// The next slot of a line, with its full slot sequence: at most one for each slot.
     #[inline]
     pub(super) fn next_slot(&mut self, line: &Line) -> Option<(u64, RequestSlot)> {
-        let sequence = self.last + 1;
-        let slot = RequestSlot::from_word(line.word(SlotBlock::slot(sequence)));
-        (slot.sequence == sequence as u16).then(|| {
-            self.last = sequence;
-            (sequence, slot)
+        let slot_sequence = self.last + 1;
+        let slot = RequestSlot::from_word(line.word(SlotBlock::slot(slot_sequence)));
+        (slot.slot_sequence == slot_sequence as u16).then(|| {
+            self.last = slot_sequence;
+            (slot_sequence, slot)
         })
     }
 
@@ -238,7 +238,7 @@ impl SlotPoller {
     #[inline]
     pub(super) fn read_message(
         &mut self,
-        (sequence, slot): (u64, RequestSlot),
+        (slot_sequence, slot): (u64, RequestSlot),
         link: &mut Link,
         client_buffer: &Window,
         area: &ReceiveArea,
@@ -249,11 +249,11 @@ impl SlotPoller {
         if length > MAX_MESSAGE_BYTES || at + length as u64 > client_buffer.len() {
             return Err("a request slot points outside the client buffer");
         }
-        let into = area.announced(sequence, length);
+        let into = area.announced(slot_sequence, length);
         if link.read_mapped(client_buffer, at, &into) {
             return Ok(Some(length));
         }
-        let id = CompletionId::SlotBlock(SlotBlockOp::Slot(sequence));
+        let id = CompletionId::SlotBlock(SlotBlockOp::Slot(slot_sequence));
         ops.push_back(Op::read(id.encode(), into, client_buffer.at(at)));
         self.in_flight += 1;
         Ok(None)

@@ -55,9 +55,9 @@ impl Connection {
                 announced
             }
             SlotBlockOp::State | SlotBlockOp::Wake => false,
-            SlotBlockOp::Slot(sequence) => {
+            SlotBlockOp::Slot(slot_sequence) => {
                 if let (true, Work::Read { into, .. }) = (is_ok, &completion.work) {
-                    self.serve_announced(sequence, into.total(), context);
+                    self.serve_announced(slot_sequence, into.total(), context);
                 }
                 true
             }
@@ -88,13 +88,13 @@ impl Connection {
     }
 
     /// Serves the batch of a request slot, whose message is in the receive area.
-    fn serve_announced(&mut self, sequence: u64, length: usize, context: &mut WorkerContext) {
+    fn serve_announced(&mut self, slot_sequence: u64, length: usize, context: &mut WorkerContext) {
         let mut message = std::mem::take(&mut context.message);
         message.resize(length, 0);
-        self.receives.area().read_announced(sequence, &mut message);
+        self.receives.area().read_announced(slot_sequence, &mut message);
         let served = match Message::parse(&message) {
             Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
-                self.answer(&message, batch, Some(sequence), context)
+                self.answer(&message, batch, Some(slot_sequence), context)
             }
             Ok(_) => Err("a request slot announces no batch, or one without completion flag"),
             Err(why) => Err(why),

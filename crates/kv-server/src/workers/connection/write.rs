@@ -46,7 +46,7 @@ impl Serving<'_> {
             }
             Source::Region { .. } => {}
         }
-        if self.is_durable() {
+        if self.has_disk() {
             let reserved = ReservedValue::new(self.context.engine.clone(), reservation, claim);
             return Ok(self.commit_reserved(reserved, params));
         }
@@ -69,7 +69,7 @@ impl Serving<'_> {
         }
         let busy = Answer::new(Status::Busy);
         let claim = match source {
-            Source::Inline(_) if !self.is_durable() => None,
+            Source::Inline(_) if !self.has_disk() => None,
             Source::Region { .. } if !self.batch_answers.limits.claim_put_fetch(length) => {
                 return Err(busy);
             }
@@ -101,7 +101,7 @@ impl Serving<'_> {
         if let Some(answer) = self.start_write(sequence) {
             return answer;
         }
-        if self.is_durable() {
+        if self.has_disk() {
             return self.submit(sequence, key.as_bytes().into(), WriteKind::Delete, condition);
         }
         let answer = self.context.engine.delete(key, condition, self.now);
@@ -230,7 +230,7 @@ impl Serving<'_> {
     /// Commits a value, or submits it to the disk first.
     fn commit_reserved(&mut self, reserved: ReservedValue, params: CommitParams) -> Answer {
         let CommitParams { key, ttl, condition, sequence } = params;
-        if self.is_durable() {
+        if self.has_disk() {
             return self.submit(sequence, key, WriteKind::Put { reserved, ttl }, condition);
         }
         let answer = self.context.engine.commit(&key, reserved.take(), ttl, condition);

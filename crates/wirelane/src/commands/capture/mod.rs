@@ -200,7 +200,7 @@ struct CaptureReport {
     file: PathBuf,
     bytes: u64,
     #[serde(flatten)]
-    counts: doctor::capture::Counts,
+    counts: doctor::capture::PacketCounts,
     /// Packets that were lost; `null` if unknown.
     dropped: Option<u64>,
     ended_by: Ending,

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Stdout, Write};
 use std::path::Path;
 
-use doctor::capture::{Counts, Method, Packet, PacketKind, Writer};
+use doctor::capture::{Method, Packet, PacketCounts, PacketKind, Writer};
 use serde::Serialize;
 
 use super::source::PacketSource;
@@ -41,7 +41,7 @@ pub(super) enum Ending {
 pub(super) struct Recording {
     state: State,
     limits: Limits,
-    counts: Counts,
+    counts: PacketCounts,
 }
 
 enum State {
@@ -57,7 +57,7 @@ enum State {
 
 impl Recording {
     pub(super) fn begin(sink: Sink, limits: Limits) -> Recording {
-        Recording { state: State::Waiting(sink), limits, counts: Counts::default() }
+        Recording { state: State::Waiting(sink), limits, counts: PacketCounts::default() }
     }
 
     /// Writes the packets that the method selects; returns an ending if a limit is reached.
@@ -110,7 +110,7 @@ impl Recording {
         Ok(())
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(super) fn counts(&self) -> PacketCounts {
         self.counts
     }
 

@@ -2,7 +2,7 @@
 
 use doctor::checklist::Item;
 use doctor::since::Comparison;
-use doctor::{Check, Counts, FindingsReport};
+use doctor::{Check, FindingsReport, SeverityCounts};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
@@ -20,7 +20,7 @@ pub(super) struct Peer {
     pub(super) name: String,
     /// The summary of its own report.
     pub(super) summary: String,
-    pub(super) counts: Counts,
+    pub(super) counts: SeverityCounts,
 }
 
 /// A check in `--list`.

@@ -1,6 +1,6 @@
 //! The text output of the doctor, worst findings first.
 
-use doctor::checklist::{Item, State};
+use doctor::checklist::{Item, ItemState};
 use doctor::since::{Change, Comparison, CounterChange};
 use doctor::{Evidence, Finding, Severity};
 
@@ -134,19 +134,19 @@ fn list(items: &[Item], colours: Colours) -> String {
     for item in items {
         let name = item.state.name();
         let mark = match item.state {
-            State::Done => colours.good(name),
-            State::NotDone => colours.bad(name),
-            State::Unknown | State::DoesNotApply => colours.faint(name),
+            ItemState::Done => colours.good(name),
+            ItemState::NotDone => colours.bad(name),
+            ItemState::Unknown | ItemState::DoesNotApply => colours.faint(name),
         };
         let head = format!("{mark}{}  ", " ".repeat(14 - name.len()));
         text.push_str(&line(&head, item.title));
-        if let (State::NotDone | State::Unknown, Some(why)) = (item.state, &item.why) {
+        if let (ItemState::NotDone | ItemState::Unknown, Some(why)) = (item.state, &item.why) {
             text.push_str(&paragraph("                ", why));
         }
     }
     let count = |state| items.iter().filter(|item| item.state == state).count();
     let (done, undone, unknown) =
-        (count(State::Done), count(State::NotDone), count(State::Unknown));
+        (count(ItemState::Done), count(ItemState::NotDone), count(ItemState::Unknown));
     text.push_str(&line(
         "",
         &format!(

@@ -36,11 +36,11 @@ impl Banner {
         let pool = engine.pool();
         let pages = size::format(pool.page_size());
         let allocation = if prefault { "allocated now" } else { "allocated on demand" };
-        let disk = engine.durability();
+        let disk = engine.disk_status();
         let durability = match &disk {
             None => "in-memory store (not persistent)".to_owned(),
-            Some(durability) => {
-                let (path, bytes) = (durability.disk.path().display(), durability.disk.bytes());
+            Some(status) => {
+                let (path, bytes) = (status.disk.path().display(), status.disk.bytes());
                 let bytes = size::format(bytes as usize);
                 format!("persistent store in {path} ({bytes})")
             }

@@ -30,7 +30,7 @@ pub(super) struct Closer {
 impl Closer {
     /// `None` if there is no disk.
     pub(super) fn start(engine: &Arc<Engine>) -> io::Result<Option<Self>> {
-        if engine.durability().is_none() {
+        if engine.disk_status().is_none() {
             return Ok(None);
         }
         let ((close, requested), (done, closed)) = (oneshot::channel(), oneshot::channel());

@@ -42,7 +42,7 @@ pub(super) struct Parts {
     pub(super) prefix: Prefix,
     pub(super) engine: Arc<Engine>,
     pub(super) endpoint: Endpoint,
-    pub(super) grpc: Arc<grpc::Counts>,
+    pub(super) grpc: Arc<grpc::GrpcCounts>,
     pub(super) grpc_sessions: Arc<Sessions>,
     pub(super) offered_transports: OfferedTransports,
     pub(super) events: Arc<LinkEvents>,
@@ -99,7 +99,7 @@ impl Status {
         if self.is_draining() {
             return Some("shutting down; requests in flight are being finished");
         }
-        if self.engine().durability().is_some_and(|disk| disk.counts.is_removed()) {
+        if self.engine().disk_status().is_some_and(|disk| disk.counts.is_removed()) {
             return Some("the files in --data-dir were removed, moved or replaced; see the log");
         }
         match (self.listener.get(), self.handle.get()) {
@@ -192,10 +192,8 @@ impl Status {
                 WhenFull::Evict => "evict",
                 WhenFull::Refuse => "refuse",
             },
-            data_dir: engine
-                .durability()
-                .map(|durability| durability.disk.path().display().to_string()),
-            disk_bytes: engine.durability().map(|durability| durability.disk.bytes()),
+            data_dir: engine.disk_status().map(|status| status.disk.path().display().to_string()),
+            disk_bytes: engine.disk_status().map(|status| status.disk.bytes()),
             epoch: engine.epoch(),
             keys: usage.keys,
             value_bytes: usage.value_bytes,

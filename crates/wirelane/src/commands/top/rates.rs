@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doctor::watch::Port;
+use doctor::watch::SampledPort;
 use metric::Value;
 use node::counters::{self, Counter, CounterSource};
 use serde::Serialize;
@@ -38,7 +38,7 @@ pub(super) struct Direction {
 }
 
 /// Rates of a port between two readings, `seconds` apart.
-pub(super) fn port(before: Option<&Port>, now: &Port, seconds: f64) -> Rates {
+pub(super) fn port(before: Option<&SampledPort>, now: &SampledPort, seconds: f64) -> Rates {
     let earlier = before.map_or(&[][..], |port| &port.counters);
     let CounterPairs { pairs, saturated, decreases } = compare(earlier, &now.counters);
     let rates = MetricRates::new(&pairs, &now.counters, seconds);
@@ -145,17 +145,17 @@ mod tests {
 
     use super::*;
 
-    fn counted(counts: &[(CounterSource, &str, u64)]) -> Port {
+    fn counted(counts: &[(CounterSource, &str, u64)]) -> SampledPort {
         let count = |(source, name, value): &(CounterSource, &str, u64)| Counter {
             name: (*name).to_owned(),
             source: *source,
             value: Reading::Value(*value),
         };
         let counters = counts.iter().map(count).collect();
-        Port { number: 1, rate_mbps: Some(100_000), counters, ..Port::default() }
+        SampledPort { number: 1, rate_mbps: Some(100_000), counters, ..SampledPort::default() }
     }
 
-    fn data(words: u64) -> Port {
+    fn data(words: u64) -> SampledPort {
         counted(&[(CounterSource::Counters, "port_rcv_data", words)])
     }
 

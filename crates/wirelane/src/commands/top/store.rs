@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use doctor::watch::{Run, Store};
+use doctor::watch::{CollectorRun, SampledStore};
 use web::GetError;
 
 use crate::arguments::peer::Peer;
@@ -19,7 +19,7 @@ pub(super) struct StorePoller {
     is_named: bool,
 }
 
-type Answer = Result<Store, String>;
+type Answer = Result<SampledStore, String>;
 
 impl StorePoller {
     /// Polls the named store, or else one at the default address of `serve`.
@@ -44,14 +44,21 @@ impl StorePoller {
     }
 
     /// The metrics, if they arrive in time; else the failure, if the user named the store.
-    pub(super) fn receive(&self, timeout: Duration) -> (Option<Store>, Option<Run>) {
+    pub(super) fn receive(
+        &self,
+        timeout: Duration,
+    ) -> (Option<SampledStore>, Option<CollectorRun>) {
         let answer = self.answers.recv_timeout(timeout);
         let why = match answer {
             Ok(Ok(store)) => return (Some(store), None),
             Ok(Err(why)) => why,
             Err(_) => "no answer in time".to_owned(),
         };
-        let run = Run { collector: "store".to_owned(), why: Some(why), ..Run::default() };
+        let run = CollectorRun {
+            collector: "store".to_owned(),
+            why: Some(why),
+            ..CollectorRun::default()
+        };
         (None, self.is_named.then_some(run))
     }
 }
@@ -99,10 +106,10 @@ fn fetch(address: SocketAddr) -> Result<String, String> {
 }
 
 /// Samples of the text format, by name without the prefix, which is configurable.
-fn parse(text: &str, address: &str) -> Option<Store> {
+fn parse(text: &str, address: &str) -> Option<SampledStore> {
     let samples = || text.lines().filter_map(sample);
     let prefix = samples().find_map(|sample| sample.name.strip_suffix("store_keys"))?;
-    let mut store = Store { address: address.to_owned(), ..Store::default() };
+    let mut store = SampledStore { address: address.to_owned(), ..SampledStore::default() };
     for Sample { name, labels, value } in samples() {
         let Some(name) = name.strip_prefix(prefix) else { continue };
         let name = match label(labels, "quantile") {

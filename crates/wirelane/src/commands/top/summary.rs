@@ -1,6 +1,6 @@
 //! The summary of one interval, from two samples: rates, state and faults. The screen and `--json` display it.
 
-use doctor::watch::{Device, MachineSample, Port, Probe, Run, Store};
+use doctor::watch::{CollectorRun, MachineSample, Probe, SampledDevice, SampledPort, SampledStore};
 use node::queries::NvmlGpu;
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ pub(super) struct IntervalSummary {
     pub(super) store: Option<StoreSummary>,
     pub(super) probe: Option<Probe>,
     /// Collectors that failed, entirely or in part.
-    pub(super) failed_collectors: Vec<Run>,
+    pub(super) failed_collectors: Vec<CollectorRun>,
 }
 
 /// A port.
@@ -117,7 +117,12 @@ impl IntervalSummary {
 }
 
 impl PortSummary {
-    fn of(earlier: Option<&Device>, device: &Device, port: &Port, seconds: f64) -> Self {
+    fn of(
+        earlier: Option<&SampledDevice>,
+        device: &SampledDevice,
+        port: &SampledPort,
+        seconds: f64,
+    ) -> Self {
         let before = earlier
             .and_then(|device| device.ports.iter().find(|before| before.number == port.number));
         let unreadable = port.counters.iter().filter(|counter| counter.number().is_none());
@@ -218,8 +223,8 @@ impl UsageSummary {
 }
 
 impl StoreSummary {
-    fn of(before: Option<&MachineSample>, store: &Store, seconds: f64) -> Self {
-        let same = |other: &&Store| other.address == store.address;
+    fn of(before: Option<&MachineSample>, store: &SampledStore, seconds: f64) -> Self {
+        let same = |other: &&SampledStore| other.address == store.address;
         let earlier = before.and_then(|before| before.store.as_ref()).filter(same);
         let number = |name: &str| store.numbers.get(name).copied();
         let rate = |name: &str| {
@@ -242,7 +247,7 @@ impl StoreSummary {
     }
 }
 
-fn find<'f>(sample: &'f MachineSample, device: &str) -> Option<&'f Device> {
+fn find<'f>(sample: &'f MachineSample, device: &str) -> Option<&'f SampledDevice> {
     sample.devices.iter().find(|known| known.name == device)
 }
 

@@ -52,7 +52,7 @@ pub(in crate::link) enum RailState {
     Fencing { since: Duration },
     /// The lane is closed at both ends: the next is not tried before this time.
     Down { until: Duration },
-    /// The lane is closed at both ends, and the dialling end tries no other.
+    /// The lane is closed at both ends, and the initiator tries no other.
     GivenUp,
 }
 
@@ -131,9 +131,10 @@ impl Rail {
     }
 
     /// The displayed name: the two ports or transports, ours first.
-    pub(in crate::link) fn name(&self, dialled: bool) -> String {
-        let [dialler, acceptor] = &self.plan.paths;
-        let (ours, theirs) = if dialled { (dialler, acceptor) } else { (acceptor, dialler) };
+    pub(in crate::link) fn name(&self, is_initiator: bool) -> String {
+        let [initiator, listener] = &self.plan.port_names;
+        let (ours, theirs) =
+            if is_initiator { (initiator, listener) } else { (listener, initiator) };
         match ours == theirs {
             true => ours.clone(),
             false => format!("{ours}–{theirs}"),

@@ -1,6 +1,6 @@
 //! The setup of a rail's lane: each step waits for one of the peer.
 //!
-//! | control message | the dialling end | the accepting end |
+//! | control message | the initiator | the listener |
 //! |---|---|---|
 //! | | [`Rail::start_lane`], by `Rails::try_due`; a task prepares its end | |
 //! | `Open`, its offer → | sends it after [`Rail::prepared`] | [`Rail::open_for_peer`], [`Rail::start_lane`], [`Rail::set_offer`]; a task prepares its end |

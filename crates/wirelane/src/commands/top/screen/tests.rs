@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use doctor::watch::{MachineSample, Probe, Store};
+use doctor::watch::{MachineSample, Probe, SampledStore};
 use node::Tree;
 use node::queries::{GpuReading, NvLink, NvmlGpu};
 use ratatui::Terminal;
@@ -96,10 +96,10 @@ fn usage(second: u64) -> node::watch::Usage {
     }
 }
 
-fn store(second: u64) -> Store {
+fn store(second: u64) -> SampledStore {
     let number = |name: &str, value: f64| (name.to_owned(), value);
     let second = second as f64;
-    Store {
+    SampledStore {
         address: "127.0.0.1:8080".to_owned(),
         numbers: [
             number("store_keys", 12_300.0),

@@ -11,7 +11,7 @@ use super::framing::{Framing, FramingError};
 use super::key::{KeyId, Secret};
 use super::keyring::FoundSecret;
 use super::listener::{InitiatorInfo, ListenerConfig};
-use super::noise::{EPHEMERAL_BYTES, TAG_BYTES, responder};
+use super::noise::{EPHEMERAL_BYTES, TAG_BYTES, listener};
 use super::preface::{BadPreface, MAGIC, PREFACE_BYTES, Preface, Versions, versions};
 use super::refusal::{Reason, Refusal, shortened};
 use super::ticket::random_secret;
@@ -26,8 +26,8 @@ pub(super) struct HandshakeContext {
     decoy: Secret,
 }
 
-/// One handshake.
-pub(super) struct Responder {
+/// A handshake at the listener's end.
+pub(super) struct ListenerHandshake {
     context: Arc<HandshakeContext>,
     address: SocketAddr,
     stage: Stage,
@@ -72,9 +72,13 @@ impl HandshakeContext {
     }
 }
 
-impl Responder {
+impl ListenerHandshake {
     pub(super) fn new(context: &Arc<HandshakeContext>, address: SocketAddr) -> Self {
-        Responder { context: Arc::clone(context), address, stage: Stage::Preface(Vec::new()) }
+        ListenerHandshake {
+            context: Arc::clone(context),
+            address,
+            stage: Stage::Preface(Vec::new()),
+        }
     }
 
     /// Takes bytes from the initiator, and appends bytes to send to it, including a refusal.
@@ -159,7 +163,7 @@ impl Responder {
         let keyring = &self.context.config.keyring;
         let found = keyring.find(&id, now);
         let secret = found.as_ref().map_or(&self.context.decoy, |found| &found.secret);
-        let mut noise = responder(secret, head).map_err(|_| HandshakeRefusal::failed())?;
+        let mut noise = listener(secret, head).map_err(|_| HandshakeRefusal::failed())?;
         let opened = noise.read_message(first, &mut [0; TAG_BYTES]);
         let (Ok(_), Some(FoundSecret { identity, single_use, revocations, .. })) = (opened, found)
         else {

@@ -15,8 +15,8 @@ use super::refusal::{Reason, SHUTTING_DOWN, printable};
 use super::{ANONYMOUS, MAX_MESSAGE};
 use crate::error::ErrorKind;
 
-/// One handshake.
-pub(super) struct Initiator {
+/// A handshake at the initiator's end.
+pub(super) struct InitiatorHandshake {
     hello: Vec<u8>,
     identity: String,
     stage: Stage,
@@ -38,7 +38,7 @@ pub(super) struct HandshakeError {
     pub(super) refusal: Option<Reason>,
 }
 
-impl Initiator {
+impl InitiatorHandshake {
     /// Starts a handshake, and appends the first bytes to send.
     pub(super) fn new(
         credentials: &Credentials,
@@ -65,7 +65,7 @@ impl Initiator {
             }
         };
         let stage = Stage::Answer { noise, received: Vec::new() };
-        Ok(Initiator { hello: hello.to_vec(), identity: identity.to_owned(), stage })
+        Ok(InitiatorHandshake { hello: hello.to_vec(), identity: identity.to_owned(), stage })
     }
 
     /// Takes bytes from the listener, and appends bytes to send to it.
