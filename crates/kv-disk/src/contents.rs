@@ -15,7 +15,7 @@ use crate::long_values::{LongValue, LongValues};
 use crate::metadata::damaged;
 use crate::position::Position;
 use crate::reader::Sink;
-use crate::recent::{Change, Recent};
+use crate::recent::{Change, KeyChange, Recent};
 use crate::record::RecordKind;
 use crate::segment::{ReadRecord, Segment};
 
@@ -157,7 +157,7 @@ pub(crate) fn read_log(
 }
 
 /// The changes of a batch, for the index, and the run that began with it.
-pub(crate) fn changes_of(batch: ScannedBatch) -> (Vec<(Box<[u8]>, Change)>, Option<u64>) {
+pub(crate) fn changes_of(batch: ScannedBatch) -> (Vec<KeyChange>, Option<u64>) {
     let mut run = None;
     let changes = batch.records.into_iter().filter_map(|record| {
         let header = record.header;

@@ -51,6 +51,13 @@ pub(crate) struct Row {
     pub(crate) long: Option<u64>,
 }
 
+/// A value that has expired.
+#[derive(Debug)]
+pub(crate) struct ExpiredValue {
+    pub(crate) key: Vec<u8>,
+    pub(crate) version: u64,
+}
+
 /// What the index has of the log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
@@ -319,14 +326,14 @@ impl IndexReader {
         Ok(())
     }
 
-    /// Some keys whose values expired before `now`, and the versions of these.
-    pub(crate) fn expired(&self, now: u64, max: u32) -> Result<Vec<(Box<[u8]>, u64)>, Error> {
+    /// Some values that expired before `now`.
+    pub(crate) fn expired(&self, now: u64, max: u32) -> Result<Vec<ExpiredValue>, Error> {
         let select =
             "SELECT key, version FROM kv WHERE expires IS NOT NULL AND expires <= ? LIMIT ?";
         let mut statement = self.statement(select)?;
         let expired = statement.query_map(params![now as i64, max], |columns| {
             let version = columns.get::<_, i64>(1)? as u64;
-            Ok((columns.get::<_, Vec<u8>>(0)?.into_boxed_slice(), version))
+            Ok(ExpiredValue { key: columns.get(0)?, version })
         });
         expired.and_then(Iterator::collect).map_err(failed_read)
     }

@@ -166,14 +166,9 @@ pub(crate) fn merge(
 ) -> Result<(), Error> {
     let mut recent = recent.into_iter().peekable();
     let mut goes_on = true;
-    let take_recent =
-        |key: &[u8], change, take: &mut dyn FnMut(&[u8], Result<Row, Error>) -> bool| match change {
-            Change::Value(row) => take(key, Ok(row)),
-            Change::Removed { .. } => true,
-        };
     index.scan(prefix, after, |key, row| {
         while let Some((before, change)) = recent.next_if(|(recent, _)| **recent < *key) {
-            goes_on = take_recent(&before, change, &mut take);
+            goes_on = take_change(&before, change, &mut take);
             if !goes_on {
                 return false;
             }
@@ -184,7 +179,7 @@ pub(crate) fn merge(
             (Some(change), Ok(row)) if row.metadata.version > change.version() => {
                 take(key, Ok(row))
             }
-            (Some(change), _) => take_recent(key, change, &mut take),
+            (Some(change), _) => take_change(key, change, &mut take),
             (None, row) => take(key, row),
         };
         goes_on
@@ -193,9 +188,20 @@ pub(crate) fn merge(
         if !goes_on {
             break;
         }
-        goes_on = take_recent(&key, change, &mut take);
+        goes_on = take_change(&key, change, &mut take);
     }
     Ok(())
+}
+
+fn take_change(
+    key: &[u8],
+    change: Change,
+    take: &mut impl FnMut(&[u8], Result<Row, Error>) -> bool,
+) -> bool {
+    match change {
+        Change::Value(row) => take(key, Ok(row)),
+        Change::Removed { .. } => true,
+    }
 }
 
 /// How often a value is looked up whose bytes are moved again and again.

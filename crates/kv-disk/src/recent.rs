@@ -37,6 +37,8 @@ impl Change {
     }
 }
 
+/// A key and its last change.
+pub(crate) type KeyChange = (Box<[u8]>, Change);
 pub(crate) type Changes = BTreeMap<Box<[u8]>, Change>;
 
 /// Changes that are being added to the index.
@@ -79,7 +81,7 @@ impl Recent {
     /// Adds the changes of a batch, which is durable.
     pub(crate) fn add(
         &self,
-        changes: impl IntoIterator<Item = (Box<[u8]>, Change)>,
+        changes: impl IntoIterator<Item = KeyChange>,
         end: Position,
         batch: u64,
         run: Option<u64>,

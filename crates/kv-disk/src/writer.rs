@@ -14,7 +14,7 @@ use crate::change::{Body, Change};
 use crate::compaction::{Compaction, MovedRecord};
 use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
-use crate::index::{IndexReader, IndexWriter, Row};
+use crate::index::{ExpiredValue, IndexReader, IndexWriter, Row};
 use crate::log::{Log, open_segments};
 use crate::long_values::StagedValue;
 use crate::metadata::Metadata;
@@ -340,14 +340,14 @@ impl Writer {
     /// Removes some expired values; returns whether there may be more.
     fn expire(&mut self, now: u64) -> Result<bool, Error> {
         let expired = self.index.expired(now, MAX_EXPIRED)?;
-        let is_current = |(key, version): &&(Box<[u8]>, u64)| {
+        let is_current = |expired: &&ExpiredValue| {
             // Not if it was written since.
-            matches!(self.row(key), Ok(Some(row)) if row.metadata.version == *version)
+            matches!(self.row(&expired.key), Ok(Some(row)) if row.metadata.version == expired.version)
         };
         let records: Vec<_> = expired
             .iter()
             .filter(is_current)
-            .map(|(key, version)| {
+            .map(|ExpiredValue { key, version }| {
                 let (kind, version) = (RecordKind::Expiry, *version);
                 Record { kind, key, version, expires: None, length: 0, body: &[] }
             })

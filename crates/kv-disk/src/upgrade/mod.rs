@@ -64,7 +64,7 @@ pub(crate) fn upgrade(
     for left in [&new.directory, &layout.log(), &layout.long_values().folder().to_owned()] {
         remove_folder(left).map_err(failed)?;
     }
-    let (values, damaged) = {
+    let Copied { values, damaged } = {
         let old = OldDatabase::open(&database, format)?;
         let mut writer = Writer::open(new.clone())?;
         let copied = old.copy_to(&mut writer, &mut progress)?;
@@ -107,6 +107,13 @@ struct OldDatabase {
     format: u32,
 }
 
+/// What was copied.
+struct Copied {
+    values: u64,
+    /// The keys of damaged values.
+    damaged: Vec<Box<[u8]>>,
+}
+
 /// A row of it.
 struct OldRow {
     key: Vec<u8>,
@@ -134,12 +141,12 @@ impl OldDatabase {
         Ok(OldDatabase { connection, format })
     }
 
-    /// Copies all values; returns their number, and the keys of damaged ones.
+    /// Copies all values.
     fn copy_to(
         &self,
         writer: &mut Writer,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(u64, Vec<Box<[u8]>>), Error> {
+    ) -> Result<Copied, Error> {
         let failed = |error| Error::of("read the old database", &error);
         let (chunks, runs) = match self.format {
             1 => ("pieces", "epoch"),
@@ -178,7 +185,7 @@ impl OldDatabase {
         }
         save(writer, &batch)?;
         progress(values, total);
-        Ok((values, damaged))
+        Ok(Copied { values, damaged })
     }
 
     /// Copies the chunks of a long value; returns whether they are intact.

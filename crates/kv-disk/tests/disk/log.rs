@@ -153,7 +153,7 @@ fn churn(
             random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let key = format!("key{}", (random >> 33) % KEYS).into_bytes();
         let version = seed << 32 | change;
-        if (random >> 20) % 4 == 0 {
+        if (random >> 20).is_multiple_of(4) {
             writer.save(&[Change::Delete { key: &key, version }]).unwrap();
             expected.remove(&key);
         } else {

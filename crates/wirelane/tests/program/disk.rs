@@ -283,8 +283,9 @@ fn a_disk_with_errors_loses_nothing() {
     let directory = TempDir::new().expect("a directory");
     let [source, library] = ["calls.c", "calls.so"].map(|name| directory.path().join(name));
     std::fs::write(&source, FAILING_CALLS).expect("there is space");
-    let compiled = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]);
-    assert!(compiled.arg("-ldl").status().expect("cc runs").success());
+    let mut compiler = Command::new("cc");
+    compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl");
+    assert!(compiler.status().expect("cc runs").success());
     let data = directory.path().join("data");
     let data = data.to_str().expect("a plain path");
     let any = "127.0.0.1:0";
