@@ -76,7 +76,7 @@ impl Work {
         while let Some(frozen) = self.contents.recent.freeze() {
             match frozen {
                 Some(frozen) => {
-                    let applied = self.apply(&frozen);
+                    let applied = self.apply_and_remove(&frozen);
                     let has_failed = applied.is_err();
                     self.contents.recent.applied(applied);
                     if has_failed {
@@ -90,24 +90,39 @@ impl Work {
                     }
                 }
                 None if self.unsynced > 0 => self.checkpoint(),
-                None => self.remove_orphans(),
+                None => {
+                    self.remove_orphans();
+                    self.remove_unused();
+                }
             }
-            self.remove_unused();
         }
         let _ = self.index.checkpoint(true);
         self.unsynced = 0;
         self.remove_unused();
     }
 
+    /// Adds changes, and removes what is not needed any more: who waits for the index on a full disk waits for space. If the disk
+    /// is full, uses the reserve.
+    fn apply_and_remove(&mut self, frozen: &Frozen) -> Result<(), Error> {
+        let mut applied = self.apply(frozen);
+        if matches!(&applied, Err(error) if error.kind() == ErrorKind::Full) {
+            let contents = self.contents.clone();
+            // Locked to the end, so that the writer does not take the space.
+            let mut reserve = contents.reserve();
+            if reserve.release() {
+                let _ = self.index.checkpoint(true);
+                applied = self.apply(frozen);
+            }
+            self.remove_unused();
+            return applied;
+        }
+        self.remove_unused();
+        applied
+    }
+
     fn apply(&mut self, frozen: &Frozen) -> Result<(), Error> {
         let uses = self.contents.usage().segments.clone();
-        let applied = match self.index.apply(frozen, &uses) {
-            Err(full) if full.kind() == ErrorKind::Full && self.contents.reserve().release() => {
-                let _ = self.index.checkpoint(true);
-                self.index.apply(frozen, &uses)
-            }
-            applied => applied,
-        }?;
+        let applied = self.index.apply(frozen, &uses)?;
         let mut usage = self.contents.usage();
         usage.segments.extend(applied.segments);
         let run = usage.progress.run.max(frozen.run);

@@ -303,14 +303,18 @@ impl Writer {
         self.contents.reserve().is_sufficient()
     }
 
-    /// Removes what is not used until values may be written; returns whether they may.
+    /// Frees space by what is not used; returns whether there may be more to free. The index says what is not used.
+    fn free_space(&mut self) -> bool {
+        self.contents.recent.flush() && matches!(self.compact(true), Ok(true))
+    }
+
+    /// Frees space until values may be written; returns whether they may.
     fn make_space(&mut self) -> bool {
         for _ in 0..MAX_REMOVALS {
             if self.has_space() {
                 return true;
             }
-            // The index says what is not used any more.
-            if !self.contents.recent.flush() || !matches!(self.compact(true), Ok(true)) {
+            if !self.free_space() {
                 break;
             }
         }
@@ -319,22 +323,31 @@ impl Writer {
     }
 
     /// Does this work; if the disk is full, once more with the space of the reserve. Work that stores values must leave
-    /// enough for another reserve.
+    /// enough for another reserve, so it waits for space that can be freed.
     fn with_reserve(
         &mut self,
         stores: bool,
         mut work: impl FnMut(&mut Self) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        match work(self) {
-            Err(full) if full.kind() == ErrorKind::Full && self.contents.reserve().release() => {
-                if stores && !self.make_space() {
-                    Err(full)
-                } else {
-                    work(self)
-                }
+        let mut done = work(self);
+        for _ in 0..MAX_REMOVALS {
+            let is_full = matches!(&done, Err(error) if error.kind() == ErrorKind::Full);
+            if !is_full || !self.contents.reserve().release() {
+                return done;
             }
-            done => done,
+            if !stores {
+                return work(self);
+            }
+            let has_more = self.free_space();
+            if !self.has_space() && !self.make_space() {
+                return done;
+            }
+            done = work(self);
+            if !has_more {
+                return done;
+            }
         }
+        done
     }
 
     /// Removes some expired values; returns whether there may be more.
