@@ -14,6 +14,8 @@ pub struct Reader {
     index: IndexReader,
     /// A record that is read.
     buffer: Vec<u8>,
+    /// The reading of the index that is kept for the next cached read: how often the index had taken up changes before it.
+    kept: Option<u64>,
 }
 
 /// Receives a value that is read.
@@ -80,7 +82,36 @@ pub type Listing = Vec<(Box<[u8]>, Metadata)>;
 impl Reader {
     pub(crate) fn open(contents: Arc<Contents>) -> Result<Self, Error> {
         let index = IndexReader::open(&contents.layout.index())?;
-        Ok(Reader { contents, index, buffer: Vec::new() })
+        Ok(Reader { contents, index, buffer: Vec::new(), kept: None })
+    }
+}
+
+impl Reader {
+    /// Ends the reading of the index that is kept for cached reads: as long as it lasts, the index's log cannot begin again.
+    pub fn release(&mut self) {
+        if self.kept.take().is_some() {
+            // Then it has ended too.
+            let _ = self.index.unfreeze();
+        }
+    }
+
+    /// The row of a key, by a reading of the index that is kept as long as the index does not change: so it need not lock
+    /// the database for each.
+    fn kept_row(&mut self, key: &[u8]) -> Result<Option<Row>, Error> {
+        loop {
+            let (recent, count) = self.contents.recent.get_and_count(key);
+            match recent {
+                Some(Change::Value(row)) => return Ok(Some(row)),
+                Some(Change::Removed { .. }) => return Ok(None),
+                // A change that this reading does not have is recent, as long as the count is the same.
+                None if self.kept == Some(count) => return self.index.get(key),
+                None => {
+                    self.release();
+                    self.index.freeze()?;
+                    self.kept = Some(count);
+                }
+            }
+        }
     }
 }
 
@@ -102,7 +133,7 @@ impl DiskReader for Reader {
     }
 
     fn read_cached(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<CachedRead, Error> {
-        let Some(row) = self.contents.row(&self.index, key)? else { return Ok(CachedRead::Absent) };
+        let Some(row) = self.kept_row(key)? else { return Ok(CachedRead::Absent) };
         if row.long.is_some() {
             return Ok(CachedRead::Waits);
         }

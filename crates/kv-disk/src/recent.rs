@@ -140,9 +140,14 @@ impl Recent {
 
     /// The last change of a key.
     pub(crate) fn get(&self, key: &[u8]) -> Option<Change> {
+        self.get_and_count(key).0
+    }
+
+    /// The same, and how often the index has taken up changes.
+    pub(crate) fn get_and_count(&self, key: &[u8]) -> (Option<Change>, u64) {
         let inner = self.lock();
         let frozen = || inner.frozen.as_ref().and_then(|frozen| frozen.changes.get(key));
-        inner.active.changes.get(key).or_else(frozen).copied()
+        (inner.active.changes.get(key).or_else(frozen).copied(), inner.applied)
     }
 
     /// How often the index has taken up changes: while this is the same, what an earlier reading of the index does not have is

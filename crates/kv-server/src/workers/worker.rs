@@ -137,6 +137,9 @@ impl Worker {
     /// Work that is not urgent: publishes counters, expires idle handles, arms connections without work.
     fn housekeeping(&mut self) {
         self.context.publish_tally();
+        if let Some(reader) = &mut self.context.cached_reader {
+            reader.release();
+        }
         let now = Instant::now();
         if now.duration_since(self.last_expiry) >= EXPIRY_INTERVAL {
             self.last_expiry = now;

@@ -102,6 +102,11 @@ impl CachedReader {
         CachedReader { reader, state, skipped: 0 }
     }
 
+    /// To be called when there may be no other read for long.
+    pub(crate) fn release(&mut self) {
+        self.reader.release();
+    }
+
     /// A value that is not in memory. `None`: it must be loaded by a loader.
     pub(crate) fn value(&mut self, engine: &Arc<Engine>, key: &[u8]) -> Option<LoadResult> {
         if self.skipped > 0 {
