@@ -58,6 +58,15 @@ impl Drop for Applier {
     }
 }
 
+/// Tells the writer that the thread has ended, also by a panic: else it would wait for it.
+struct EndGuard(Arc<Contents>);
+
+impl Drop for EndGuard {
+    fn drop(&mut self) {
+        self.0.recent.stop();
+    }
+}
+
 struct Work {
     contents: Arc<Contents>,
     index: IndexWriter,
@@ -73,7 +82,8 @@ struct Work {
 
 impl Work {
     fn run(&mut self) {
-        while let Some(frozen) = self.contents.recent.freeze() {
+        let _ended = EndGuard(self.contents.clone());
+        while let Some(frozen) = self.contents.recent.freeze(self.is_idle()) {
             match frozen {
                 Some(frozen) => {
                     let applied = self.apply_and_remove(&frozen);
@@ -99,6 +109,11 @@ impl Work {
         let _ = self.index.checkpoint(true);
         self.unsynced = 0;
         self.remove_unused();
+    }
+
+    /// Whether there is nothing to do until the next change.
+    fn is_idle(&self) -> bool {
+        self.unsynced == 0 && self.orphans.is_empty() && self.unused.is_empty()
     }
 
     /// Adds changes, and removes what is not needed any more: who waits for the index on a full disk waits for space. If the disk

@@ -272,7 +272,11 @@ impl IndexReader {
 
     /// From now on, reads see what there is now.
     pub(crate) fn freeze(&self) -> Result<(), Error> {
-        self.connection.execute_batch("BEGIN; SELECT count(*) FROM log;").map_err(failed_read)
+        let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM log;");
+        begun.map_err(|error| {
+            let _ = self.connection.execute_batch("ROLLBACK");
+            failed_read(error)
+        })
     }
 
     /// Ends it.

@@ -37,7 +37,7 @@ pub(crate) struct Log {
     bytes: Vec<u8>,
     /// The size at which a new segment begins.
     segment_bytes: u32,
-    /// A sync failed: what the file has is unknown, and the next batch begins a new segment.
+    /// A sync failed, or a write that cannot be undone: what the file has is unknown, and the next batch begins a new segment.
     failed: bool,
 }
 
@@ -142,8 +142,8 @@ impl Log {
             }
         }
         if let Err(error) = self.segment.file.write_all_at(&self.bytes, u64::from(self.end)) {
-            // A part may have been written; it is not synced, and overwritten by the next batch.
-            let _ = self.segment.file.set_len(u64::from(self.end));
+            // A part may have been written: it must not be there after the next batch.
+            self.failed = self.segment.file.set_len(u64::from(self.end)).is_err();
             self.allocated = self.end;
             return Err(failed(&error));
         }
@@ -210,18 +210,17 @@ pub(crate) fn open_segments(directory: &Path, write: bool) -> Result<Segments, E
         numbers => numbers.map_err(failed)?,
     };
     let mut segments = Segments::new();
-    for (at, number) in numbers.iter().enumerate() {
-        match Segment::open(directory, *number, write).map_err(failed)? {
-            Some(segment) => _ = segments.insert(*number, Arc::new(segment)),
-            // It was being created when the process died. Its header is synced before anything else is written to it.
-            None if at + 1 == numbers.len() => {}
-            None => return Err(damaged(directory, "the header of a segment is damaged")),
+    for number in numbers {
+        // Without records, a segment was being created when the process died: its header is synced before anything else.
+        if let Some(segment) = Segment::open(directory, number, write).map_err(failed)? {
+            segments.insert(number, Arc::new(segment));
         }
     }
     // Where the next segment says so.
     for (number, next) in segments.iter().skip(1) {
-        if let Some(segment) = number.checked_sub(1).and_then(|before| segments.get(&before)) {
-            segment.set_end(next.previous_end);
+        let before = number.checked_sub(1).and_then(|before| segments.get(&before));
+        if let (Some(segment), Some(end)) = (before, next.previous_end) {
+            segment.set_end(end);
         }
     }
     Ok(segments)
@@ -251,6 +250,9 @@ pub(crate) fn scan(
         let is_last = at + 1 == count;
         let from = known.end.filter(|end| end.segment == *number).map_or(START, |end| end.offset);
         let mut reader = SegmentReader::new(segment.clone(), from);
+        if known.end.is_some_and(|end| end.segment == *number) {
+            reader.last_batch = Some(known.batch);
+        }
         loop {
             match reader.next_batch()? {
                 Some(batch) => {
@@ -303,11 +305,13 @@ pub(crate) struct SegmentReader {
     /// A part of the file, and where it begins.
     bytes: Vec<u8>,
     from: u32,
+    /// The number of the batch before: within a segment the next one has the next number.
+    last_batch: Option<u64>,
 }
 
 impl SegmentReader {
     pub(crate) fn new(segment: Arc<Segment>, at: u32) -> Self {
-        SegmentReader { segment, at, bytes: Vec::new(), from: at }
+        SegmentReader { segment, at, bytes: Vec::new(), from: at, last_batch: None }
     }
 
     /// The bytes at an offset: this many, or fewer at the end of the segment.
@@ -337,6 +341,7 @@ impl SegmentReader {
     pub(crate) fn next_batch(&mut self) -> Result<Option<ScannedBatch>, Error> {
         let (start, mut at) = (self.at, self.at);
         let (mut records, mut has_damage) = (Vec::new(), false);
+        let following = self.last_batch.map(|last| last + 1);
         loop {
             let position = Position { segment: self.segment.number, offset: at };
             let header = {
@@ -347,10 +352,9 @@ impl SegmentReader {
             let length = header.record_bytes();
             let bytes = self.fill(at, length)?;
             let Some(record) = parse(bytes, position) else { break };
-            if records
-                .first()
-                .is_some_and(|first: &ScannedRecord| first.header.batch != header.batch)
-            {
+            let first = records.first().map(|first: &ScannedRecord| first.header.batch);
+            let expected = first.or(following);
+            if expected.is_some_and(|expected| expected != header.batch) {
                 break;
             }
             let is_intact = header.has_body(record.body);
@@ -364,7 +368,7 @@ impl SegmentReader {
             records.push(ScannedRecord { header, key: record.key.into(), at: position, long });
             at += length as u32;
             if header.ends_batch {
-                self.at = at;
+                (self.at, self.last_batch) = (at, Some(header.batch));
                 let end = Position { segment: self.segment.number, offset: at };
                 return Ok(Some(ScannedBatch { records, number: header.batch, end, has_damage }));
             }

@@ -117,6 +117,7 @@ impl Reader {
 
 impl DiskReader for Reader {
     fn read(&mut self, key: &[u8], sink: &mut dyn Sink) -> Result<Option<bool>, Error> {
+        self.release();
         for _ in 0..MAX_ATTEMPTS {
             let Some(row) = self.contents.row(&self.index, key)? else { return Ok(None) };
             let segment = |number| self.contents.segment(number);
@@ -147,6 +148,7 @@ impl DiskReader for Reader {
     }
 
     fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        self.release();
         Ok(self.contents.row(&self.index, key)?.map(|row| row.metadata))
     }
 
@@ -157,6 +159,7 @@ impl DiskReader for Reader {
         (max_keys, max_bytes): (usize, usize),
         now: u64,
     ) -> Result<Listing, Error> {
+        self.release();
         // Before the index, which has a change before it is no longer recent.
         let recent = self.contents.recent.with_prefix(prefix, after);
         let (mut listed, mut used, mut damaged) = (Listing::new(), 0, None);

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::index::Row;
 use crate::position::Position;
 
@@ -87,6 +87,7 @@ impl Recent {
         run: Option<u64>,
     ) {
         let mut inner = self.lock();
+        let is_first = inner.active.end.is_none();
         for (key, change) in changes {
             let bytes = key.len() + ENTRY_BYTES;
             match inner.active.changes.insert(key, change) {
@@ -100,7 +101,7 @@ impl Recent {
         inner.active.run = run.unwrap_or(0).max(inner.active.run);
         let is_large = inner.bytes >= FREEZE_BYTES;
         drop(inner);
-        if is_large {
+        if is_first || is_large {
             self.changed.notify_all();
         }
     }
@@ -111,6 +112,10 @@ impl Recent {
         while inner.bytes >= MAX_BYTES {
             if let Some(failure) = &inner.failure {
                 return Err(failure.clone());
+            }
+            if inner.stopped {
+                let text = "write to disk: the thread for the index has ended — restart the store";
+                return Err(Error::new(ErrorKind::Failed, text));
             }
             inner = self.changed.wait(inner).unwrap_or_else(PoisonError::into_inner);
         }
@@ -177,13 +182,16 @@ impl Recent {
         all.unwrap_or_default()
     }
 
-    /// The bytes of the log that the index does not have yet begin after this batch; for the index to take up. Waits until
-    /// there are some, but not for long. `None`: it was stopped, and there are none.
-    pub(crate) fn freeze(&self) -> Option<Option<Arc<Frozen>>> {
+    /// The changes that the index is to take up next. Waits until there are some; not for long unless `idle`.
+    /// `None`: it was stopped, and there are none.
+    pub(crate) fn freeze(&self, idle: bool) -> Option<Option<Arc<Frozen>>> {
         let mut inner = self.lock();
+        if idle && inner.frozen.is_none() && inner.active.end.is_none() && !inner.stopped {
+            inner = self.wait(inner, IDLE_INTERVAL);
+        }
+        // For more.
         if inner.frozen.is_none() && inner.bytes < FREEZE_BYTES && !inner.stopped {
-            let waited = self.changed.wait_timeout(inner, FREEZE_INTERVAL);
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+            inner = self.wait(inner, FREEZE_INTERVAL);
         }
         if inner.frozen.is_none() && inner.active.end.is_some() {
             inner.frozen = Some(Arc::new(std::mem::take(&mut inner.active)));
@@ -193,6 +201,10 @@ impl Recent {
             (None, true) => None,
             (frozen, _) => Some(frozen),
         }
+    }
+
+    fn wait<'i>(&self, inner: MutexGuard<'i, Inner>, limit: Duration) -> MutexGuard<'i, Inner> {
+        self.changed.wait_timeout(inner, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
     /// The index has the frozen changes, or could not take them up.
@@ -231,4 +243,6 @@ const FREEZE_BYTES: usize = 8 << 20;
 const MAX_BYTES: usize = 64 << 20;
 /// How long changes wait for more.
 const FREEZE_INTERVAL: Duration = Duration::from_millis(300);
+/// How long the index waits while nothing is written.
+const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 const FLUSH_POLL: Duration = Duration::from_millis(10);

@@ -21,8 +21,8 @@ pub(crate) struct Segment {
     pub(crate) file: File,
     /// Where its records end.
     end: AtomicU32,
-    /// Where those of the segment before end.
-    pub(crate) previous_end: u32,
+    /// Where those of the segment before end; `None`: the header is damaged.
+    pub(crate) previous_end: Option<u32>,
 }
 
 /// A record that was read from a segment.
@@ -48,24 +48,25 @@ impl Segment {
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
-        Ok(Segment { number, path, file, end: AtomicU32::new(START), previous_end })
+        let (end, previous_end) = (AtomicU32::new(START), Some(previous_end));
+        Ok(Segment { number, path, file, end, previous_end })
     }
 
-    /// Opens a segment. `None`: its header was not written completely.
+    /// Opens a segment. `None`: it was not created completely.
     pub(crate) fn open(directory: &Path, number: u32, write: bool) -> io::Result<Option<Self>> {
         let path = path(directory, number);
         let file = OpenOptions::new().read(true).write(write).open(&path)?;
+        let length = file.metadata()?.len().min(u64::from(u32::MAX)) as u32;
         let mut bytes = [0; START as usize];
-        match file.read_exact_at(&mut bytes, 0) {
-            Ok(()) => {}
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
-            Err(error) => return Err(error),
+        let has_header = length >= START;
+        if has_header {
+            file.read_exact_at(&mut bytes, 0)?;
         }
         let previous_end = u32::from_le_bytes([bytes[12], bytes[13], bytes[14], bytes[15]]);
-        if bytes != header(number, previous_end) {
+        let previous_end = (bytes == header(number, previous_end)).then_some(previous_end);
+        if previous_end.is_none() && length <= START {
             return Ok(None);
         }
-        let length = file.metadata()?.len().min(u64::from(u32::MAX)) as u32;
         Ok(Some(Segment { number, path, file, end: AtomicU32::new(length), previous_end }))
     }
 

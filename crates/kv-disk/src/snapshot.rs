@@ -82,9 +82,13 @@ impl Snapshot {
         }
     }
 
-    /// Errors of the index.
+    /// Errors of the index, and of the headers of segments.
     pub(crate) fn problems(&self) -> Result<Vec<String>, Error> {
-        self.index.problems()
+        let mut problems = self.index.problems()?;
+        let damaged = self.segments.values().filter(|segment| segment.previous_end.is_none());
+        problems
+            .extend(damaged.map(|segment| format!("{}: damaged header", segment.path.display())));
+        Ok(problems)
     }
 
     /// About how many values there are.

@@ -350,8 +350,8 @@ impl Writer {
         done
     }
 
-    /// Removes some expired values; returns whether there may be more.
-    fn expire(&mut self, now: u64) -> Result<bool, Error> {
+    /// Removes some expired values; returns after which pause there may be more.
+    fn expire(&mut self, now: u64) -> Result<Option<Duration>, Error> {
         let expired = self.index.expired(now, MAX_EXPIRED)?;
         let is_current = |expired: &&ExpiredValue| {
             // Not if it was written since.
@@ -365,10 +365,15 @@ impl Writer {
                 Record { kind, key, version, expires: None, length: 0, body: &[] }
             })
             .collect();
+        let pause = match records.is_empty() {
+            // The index does not know yet that they are gone.
+            true => INDEX_PAUSE,
+            false => Duration::ZERO,
+        };
         if !records.is_empty() {
             self.append_expiries(&records)?;
         }
-        Ok(expired.len() == MAX_EXPIRED as usize)
+        Ok((expired.len() == MAX_EXPIRED as usize).then_some(pause))
     }
 }
 
@@ -405,8 +410,8 @@ impl DiskWriter for Writer {
     }
 
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error> {
-        if self.expire(now)? {
-            return Ok(Some(Duration::ZERO));
+        if let Some(pause) = self.expire(now)? {
+            return Ok(Some(pause));
         }
         if self.compact(false)? {
             return Ok(Some(COMPACTION_PAUSE));
@@ -467,6 +472,8 @@ const MAX_SEGMENT_BYTES: u64 = 64 << 20;
 /// The steps of compaction before a write is refused.
 const MAX_REMOVALS: usize = 64;
 const MAX_EXPIRED: u32 = 256;
+/// About how long the index takes to know of changes.
+const INDEX_PAUSE: Duration = Duration::from_millis(300);
 /// Between the steps of a compaction while nothing is written: writes take it with them.
 const COMPACTION_PAUSE: Duration = Duration::from_millis(5);
 /// How long an expired value may stay on the disk, where no reader sees it.

@@ -99,3 +99,37 @@ fn compaction_does_not_hide_damage() {
     writer.save(&[put(b"damaged", version + 1, b"again")]).unwrap();
     assert_eq!(read(&mut reader, b"damaged"), Some((b"again".to_vec(), version + 1)));
 }
+
+/// The header of a segment says only where the one before it ends.
+#[test]
+fn a_damaged_header_of_a_segment_is_reported_and_loses_nothing() {
+    let dir = TempDir::new("header");
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    writer.set_segment_bytes(16 << 10);
+    for n in 0..20_u64 {
+        writer.save(&[put(&n.to_be_bytes(), n, &bytes(3000, n as usize))]).unwrap();
+    }
+    drop(writer);
+    for segment in ["log/00000002.log", "log/00000004.log"] {
+        let path = dir.0.join(segment);
+        let mut log = std::fs::read(&path).unwrap();
+        log[13] ^= 4;
+        std::fs::write(&path, log).unwrap();
+    }
+    let report = check(&dir.0, |_, _| {}).unwrap();
+    assert_eq!(
+        (report.sound, report.damaged.len(), report.problems.len()),
+        (20, 0, 2),
+        "{report:?}"
+    );
+    // Also if the index must be made again.
+    for file in ["wirelane.db", "none"] {
+        let _ = std::fs::remove_file(dir.0.join(file));
+        let writer = disk.writer().unwrap();
+        let mut reader = writer.reader().unwrap();
+        for n in 0..20_u64 {
+            assert_eq!(read(&mut reader, &n.to_be_bytes()), Some((bytes(3000, n as usize), n)));
+        }
+    }
+}

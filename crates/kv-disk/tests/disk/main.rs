@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use kv_disk::{
-    Body, CHUNK_BYTES, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata, Reader, Sink,
-    check,
+    Body, CHUNK_BYTES, CachedRead, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata,
+    Reader, Sink, check,
 };
 
 mod damage;
@@ -199,6 +199,46 @@ fn a_listing_is_complete_while_the_index_is_filled() {
             assert!(listed == expected, "after {n}: {} of {}", listed.len(), expected.len());
         }
     }
+}
+
+/// A reader that keeps its reading of the index never returns an earlier value.
+#[test]
+fn a_cached_read_is_of_the_last_value() {
+    let dir = TempDir::new("cached");
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    let mut reader = writer.reader().unwrap();
+    let mut read = |key: &[u8]| {
+        let mut value = ReadValue::default();
+        let cached = reader.read_cached(key, &mut value).unwrap();
+        // A file system that cannot tell always waits.
+        if cached == CachedRead::Waits {
+            value = ReadValue::default();
+            reader.read(key, &mut value).unwrap();
+        }
+        value.metadata.map(|metadata| metadata.version)
+    };
+    let mut indexed = 0;
+    for version in 1..=60 {
+        writer.save(&[put(b"k", version, &bytes(4096, 1)), put(b"other", version, b"")]).unwrap();
+        assert_eq!(read(b"k"), Some(version));
+        // Now and then until the index has it.
+        if version % 10 == 0 {
+            let deadline = std::time::Instant::now() + Duration::from_secs(60);
+            while writer.clean_up(0).unwrap().is_some() && std::time::Instant::now() < deadline {
+                assert_eq!(read(b"k"), Some(version));
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            indexed += 1;
+            assert_eq!((read(b"k"), read(b"none")), (Some(version), None));
+        }
+    }
+    assert_eq!(indexed, 6);
+    writer.save(&[Change::Delete { key: b"k", version: 61 }]).unwrap();
+    assert_eq!(read(b"k"), None);
+    // Another use of the same reader.
+    assert_eq!(reader.stat(b"k").unwrap(), None);
+    assert_eq!(reader.list(b"", b"", (9, 99), 0).unwrap().len(), 1);
 }
 
 /// Waits for what another thread does.
