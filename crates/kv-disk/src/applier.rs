@@ -21,12 +21,11 @@ pub(crate) struct Applier {
 }
 
 impl Applier {
-    /// `orphans` are the long values that were there when the directory was opened: those without a key are removed.
+    /// Until [`Contents::opened`] it removes nothing: the rest of the log may need it.
     pub(crate) fn start(
         contents: Arc<Contents>,
         index: IndexWriter,
         reader: IndexReader,
-        orphans: Vec<u64>,
     ) -> Result<Self, Error> {
         let readers = open_readers_lock(&contents.layout)
             .map_err(|error| Error::of_system("lock the data directory", &error))?;
@@ -35,7 +34,7 @@ impl Applier {
             index,
             reader,
             readers,
-            orphans,
+            orphans: Vec::new(),
             unused: Vec::new(),
             unsynced: 0,
         };
@@ -99,21 +98,28 @@ impl Work {
                         self.checkpoint();
                     }
                 }
-                None if self.unsynced > 0 => self.checkpoint(),
-                None => {
-                    self.remove_orphans();
+                None if self.unsynced > 0 => {
+                    self.checkpoint();
                     self.remove_unused();
+                }
+                None => {
+                    self.remove_unused();
+                    self.remove_orphans();
                 }
             }
         }
+        // The last checkpoint may need space; the next start takes the reserve again.
+        self.contents.reserve().release();
         let _ = self.index.checkpoint(true);
-        self.unsynced = 0;
         self.remove_unused();
     }
 
     /// Whether there is nothing to do until the next change.
     fn is_idle(&self) -> bool {
-        self.unsynced == 0 && self.orphans.is_empty() && self.unused.is_empty()
+        self.unsynced == 0
+            && self.orphans.is_empty()
+            && self.unused.is_empty()
+            && self.dead_segments().is_empty()
     }
 
     /// Adds changes, and removes what is not needed any more: who waits for the index on a full disk waits for space. If the disk
@@ -137,12 +143,12 @@ impl Work {
 
     fn apply(&mut self, frozen: &Frozen) -> Result<(), Error> {
         let uses = self.contents.usage().segments.clone();
-        let applied = self.index.apply(frozen, &uses)?;
+        let last_run = self.contents.usage().progress.run.max(frozen.run);
+        let applied = self.index.apply(frozen, &uses, last_run)?;
         let mut usage = self.contents.usage();
         usage.segments.extend(applied.segments);
-        let run = usage.progress.run.max(frozen.run);
         if frozen.end.is_some() {
-            usage.progress = Progress { end: frozen.end, batch: frozen.batch, run };
+            usage.progress = Progress { end: frozen.end, batch: frozen.batch, run: last_run };
         }
         drop(usage);
         self.unused.extend(applied.unused);
@@ -152,13 +158,15 @@ impl Work {
 
     fn checkpoint(&mut self) {
         // What cannot be moved now is moved later; the log has it too.
-        if self.index.checkpoint(false).is_ok() {
+        if matches!(self.index.checkpoint(false), Ok(true)) {
             self.unsynced = 0;
         }
     }
 
     /// Removes long values and segments that are not needed, unless another process reads.
     fn remove_unused(&mut self) {
+        let Some(listed) = self.contents.take_opened() else { return };
+        self.orphans.extend(listed);
         let dead = self.dead_segments();
         if self.unused.is_empty() && dead.is_empty() {
             return;
@@ -186,7 +194,7 @@ impl Work {
             // A removal is needed as long as an older segment may have a value of its key: if the index must be made
             // anew from the log.
             let needs_removals = used.removals > 0 && !oldest && !usage.copied.contains(&number);
-            match used.live == 0 && !needs_removals {
+            match used.live == 0 && !needs_removals && !usage.damaged.contains(&number) {
                 true => dead.push(number),
                 false => oldest = false,
             }
@@ -196,10 +204,11 @@ impl Work {
 
     fn remove_segments(&mut self, dead: &[u32]) {
         // After a power loss the index must not be one that needs them.
-        if self.index.checkpoint(false).is_err() {
+        let mut log = self.contents.layout.index().into_os_string();
+        log.push("-wal");
+        if File::open(log).and_then(|log| log.sync_all()).is_err() {
             return;
         }
-        self.unsynced = 0;
         let mut removed = Vec::new();
         for number in dead {
             let Some(segment) = self.contents.segment(*number) else { continue };

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use crate::CHUNK_BYTES;
 use crate::change::{Body, Change};
+use crate::check::Discard;
 use crate::contents::Layout;
 use crate::directory::Disk;
 use crate::error::{Error, ErrorKind};
@@ -23,8 +24,13 @@ use crate::snapshot::Snapshot;
 use crate::writer::{DiskWriter, Writer};
 
 /// Copies the values of a directory into a new file. `progress` receives the values copied and the total.
-/// The copy is a consistent snapshot: writes during the backup are not in it.
-pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) -> Result<(), Error> {
+/// The copy is a consistent snapshot: writes during the backup are not in it. Returns the keys of damaged values, which are
+/// left out.
+pub fn back_up(
+    directory: &Path,
+    file: &Path,
+    progress: impl FnMut(u64, u64),
+) -> Result<Vec<Box<[u8]>>, Error> {
     let snapshot = Snapshot::open(directory, "back up")?;
     refuse_existing(file)?;
     let call = format!("write {}", file.display());
@@ -35,12 +41,13 @@ pub fn back_up(directory: &Path, file: &Path, progress: impl FnMut(u64, u64)) ->
     let created = options.write(true).create_new(true).mode(0o600).open(&part).map_err(failed)?;
     let mut backup = BackupWriter::new(created, call.clone());
     // Renamed when it is complete, so that a file of the final name always is.
-    let copied = backup.write_all(&snapshot, progress).and_then(|()| {
+    let copied = backup.write_all(&snapshot, progress).and_then(|damaged| {
         std::fs::rename(&part, file).map_err(failed)?;
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty());
         File::open(parent.unwrap_or(Path::new(".")))
             .and_then(|parent| parent.sync_all())
-            .map_err(failed)
+            .map_err(failed)?;
+        Ok(damaged)
     });
     if copied.is_err() {
         let _ = std::fs::remove_file(&part);
@@ -60,6 +67,10 @@ pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) ->
     let layout = Layout::new(disk.path());
     let long_values = layout.long_values();
     let wal = PathBuf::from(format!("{}-wal", layout.index().display()));
+    if layout.directory.join("restore").exists() && !layout.has_store() {
+        // Of a restore that was interrupted.
+        let _ = std::fs::remove_dir_all(long_values.folder());
+    }
     for left in [&layout.index(), &wal, &layout.log(), &long_values.folder().to_owned()] {
         refuse_existing(left)?;
     }
@@ -68,13 +79,15 @@ pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) ->
     // Made beside its place, so that a directory with a store always has all of it.
     let new = Layout::new(&layout.directory.join("restore"));
     let _ = std::fs::remove_dir_all(&new.directory);
-    let restored =
-        Writer::open(new.clone()).and_then(|mut writer| backup.read_all(&mut writer, progress));
+    let restored = Writer::open(new.clone())
+        .and_then(|mut writer| backup.read_all(&mut writer, progress))
+        .and_then(|()| new.require_complete_index());
     let moved = restored.and_then(|()| {
         let rename = |from: &Path, to: &Path| std::fs::rename(from, to);
-        rename(&new.index(), &layout.index()).map_err(failed)?;
         rename(new.long_values().folder(), long_values.folder()).map_err(failed)?;
+        // From here on there is a store. Without the index it would be made again.
         rename(&new.log(), &layout.log()).map_err(failed)?;
+        rename(&new.index(), &layout.index()).map_err(failed)?;
         File::open(&layout.directory).and_then(|directory| directory.sync_all()).map_err(failed)
     });
     let _ = std::fs::remove_dir_all(&new.directory);
@@ -100,16 +113,20 @@ impl BackupWriter {
         }
     }
 
+    /// Returns the keys of damaged values.
     fn write_all(
         &mut self,
         snapshot: &Snapshot,
         mut progress: impl FnMut(u64, u64),
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<Box<[u8]>>, Error> {
         self.write(&MAGIC)?;
         let (total, mut buffer, mut values) = (snapshot.values(), Vec::new(), 0);
+        let mut damaged = Vec::new();
         snapshot.rows(|key, row| {
-            self.write_value(snapshot, key, &row?, &mut buffer)?;
-            values += 1;
+            match self.write_value(snapshot, key, row, &mut buffer)? {
+                true => values += 1,
+                false => damaged.push(key.into()),
+            }
             progress(values, total.max(values));
             Ok(())
         })?;
@@ -118,32 +135,44 @@ impl BackupWriter {
         let end = Record { kind, key: &[], version, expires: None, length: values, body: &[] };
         self.write_record(&end, true)?;
         let failed = |error: io::Error| Error::of_system(&self.call, &error);
-        self.out.flush().and_then(|()| self.out.get_ref().sync_all()).map_err(failed)
+        self.out.flush().and_then(|()| self.out.get_ref().sync_all()).map_err(failed)?;
+        Ok(damaged)
     }
 
+    /// `false`: the value cannot be read.
     fn write_value(
         &mut self,
         snapshot: &Snapshot,
         key: &[u8],
-        row: &Row,
+        row: Result<Row, Error>,
         buffer: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
+        let Ok(row) = row else { return Ok(false) };
         let Metadata { version, expires, length } = row.metadata;
-        let kind = if row.long.is_some() { RecordKind::LongValue } else { RecordKind::Value };
-        let mut sink = BackupSink {
-            backup: self,
-            result: Ok(()),
-            bytes: Vec::new(),
-            is_long: row.long.is_some(),
-        };
+        let is_long = row.long.is_some();
+        let kind = if is_long { RecordKind::LongValue } else { RecordKind::Value };
         let head = Record { kind, key, version, expires, length, body: &[] };
-        if sink.is_long {
-            sink.backup.write_record(&head, false)?;
+        if is_long {
+            // All of it, before any of it is written.
+            if snapshot.read(key, &row, buffer, &mut Discard).is_err() {
+                return Ok(false);
+            }
+            self.write_record(&head, false)?;
         }
-        snapshot.read(key, row, buffer, &mut sink)?;
-        let BackupSink { result, bytes, is_long, .. } = sink;
+        let mut sink = BackupSink { backup: self, result: Ok(()), bytes: Vec::new(), is_long };
+        let read = snapshot.read(key, &row, buffer, &mut sink);
+        let BackupSink { result, bytes, .. } = sink;
         result?;
-        if is_long { Ok(()) } else { self.write_record(&Record { body: &bytes, ..head }, false) }
+        match (read, is_long) {
+            (Ok(()), true) => Ok(true),
+            (Ok(()), false) => {
+                self.write_record(&Record { body: &bytes, ..head }, false)?;
+                Ok(true)
+            }
+            // It was readable a moment ago, and a part of it is written.
+            (Err(error), true) => Err(error),
+            (Err(_), false) => Ok(false),
+        }
     }
 
     fn write_record(&mut self, record: &Record<'_>, is_last: bool) -> Result<(), Error> {

@@ -53,7 +53,8 @@ pub fn check(directory: &Path, mut progress: impl FnMut(u64, u64)) -> Result<Che
     Ok(report)
 }
 
-struct Discard;
+/// Verifies a value, and keeps none of it.
+pub(crate) struct Discard;
 
 impl Sink for Discard {
     fn begin(&mut self, _: &Metadata) -> bool {

@@ -56,7 +56,7 @@ impl Writer {
         if self.compaction.is_none() {
             return Ok(false);
         }
-        self.collect(MAX_BYTES_AT_ONCE)?;
+        self.collect(MAX_BYTES_AT_ONCE);
         self.append_moved()?;
         Ok(true)
     }
@@ -69,8 +69,16 @@ impl Writer {
     }
 
     /// Reads records that the next batch appends again: about so many bytes, or a part of the segment that has none.
-    pub(crate) fn collect(&mut self, bytes: usize) -> Result<(), Error> {
-        let Some(mut compaction) = self.compaction.take() else { return Ok(()) };
+    pub(crate) fn collect(&mut self, bytes: usize) {
+        let Some(compaction) = self.compaction.take() else { return };
+        let number = compaction.reader.segment.number;
+        if self.collect_from(compaction, bytes).is_err() {
+            // A segment that cannot be read stays; it is not chosen again. Reads of its values report it.
+            self.copied.push((number, false));
+        }
+    }
+
+    fn collect_from(&mut self, mut compaction: Compaction, bytes: usize) -> Result<(), Error> {
         let (mut collected, mut read) = (0, 0);
         while collected < bytes && read < MAX_BYTES_READ {
             let from = compaction.reader.at;
@@ -100,8 +108,15 @@ impl Writer {
         let end = usage.progress.end?;
         let segments = self.contents.segments();
         let candidates = segments.range(..end.segment.min(self.log.segment()));
-        let live =
-            |segment: &Segment| usage.segments.get(&segment.number).map_or(0, |used| used.live);
+        let oldest = segments.first_key_value().map(|(number, _)| *number);
+        let uses =
+            |segment: &Segment| usage.segments.get(&segment.number).copied().unwrap_or_default();
+        // What says that a key has no value is needed as long as an older segment may have one.
+        let removals = |segment: &Segment| match Some(segment.number) == oldest {
+            true => 0,
+            false => uses(segment).removals,
+        };
+        let live = |segment: &Segment| uses(segment).live + removals(segment);
         let all = |segment: &Segment| u64::from(segment.end().saturating_sub(START));
         let candidates: Vec<&Arc<Segment>> = candidates
             .map(|(_, segment)| segment)
@@ -109,12 +124,17 @@ impl Writer {
             .collect();
         let total: u64 = candidates.iter().map(|segment| all(segment)).sum();
         let needed: u64 = candidates.iter().map(|segment| live(segment)).sum();
+        let removed: u64 = candidates.iter().map(|segment| removals(segment)).sum();
         let dead = |segment: &Segment| all(segment).saturating_sub(live(segment));
+        let slack = u64::from(self.log.segment_bytes()) * 2;
+        let first = candidates.first().copied().filter(|segment| Some(segment.number) == oldest);
         let chosen = candidates.into_iter().max_by_key(|segment| dead(segment))?;
-        let is_due = match urgent {
-            true => dead(chosen) * 16 >= all(chosen),
+        let (chosen, is_due) = match first {
+            // Removals are half of what is needed: without the oldest segments they are not.
+            Some(first) if removed * 2 >= needed + slack => (first, true),
+            _ if urgent => (chosen, dead(chosen) > 0 && dead(chosen) * 16 >= all(chosen)),
             // Half of the log, and two segments more: then the one that is used least has little to copy.
-            false => total >= needed * 2 + u64::from(self.log.segment_bytes()) * 2,
+            _ => (chosen, total >= needed * 2 + slack),
         };
         let from = start_of(chosen.number).offset;
         let reader = || SegmentReader::new(chosen.clone(), from);
@@ -158,9 +178,12 @@ impl Writer {
         match body {
             Some(body) => self.moved.push(MovedRecord { record, body }),
             // Its value stays where it is, so that reads of it say that it is damaged.
-            None => compaction.is_intact = false,
+            None => {
+                compaction.is_intact = false;
+                return Ok(false);
+            }
         }
-        Ok(compaction.is_intact)
+        Ok(true)
     }
 
     /// All of a segment was read.

@@ -47,6 +47,20 @@ impl Layout {
         self.directory.join("readers.lock")
     }
 
+    /// Fails if a part of the index is in a file of its own: then it must not be moved.
+    pub(crate) fn require_complete_index(&self) -> Result<(), Error> {
+        let log = format!("{}-wal", self.index().display());
+        match std::fs::metadata(&log).map_or(0, |file| file.len()) {
+            0 => Ok(()),
+            _ => {
+                let text = format!(
+                    "write {log}: the index could not be completed — free space on the disk"
+                );
+                Err(Error::new(crate::ErrorKind::Full, text))
+            }
+        }
+    }
+
     /// Whether there is a store.
     pub(crate) fn has_store(&self) -> bool {
         self.index().exists() || Segment::list(&self.log()).is_ok_and(|list| !list.is_empty())
@@ -63,6 +77,8 @@ pub(crate) struct Contents {
     pub(crate) reserve: Mutex<DiskReserve>,
     /// The bytes of the files of long values.
     pub(crate) long_bytes: AtomicU64,
+    /// When all of the log was read: the long values that were there before, until they were taken.
+    opened: Mutex<Option<Vec<u64>>>,
 }
 
 /// How much of the log is in use.
@@ -74,6 +90,8 @@ pub(crate) struct Usage {
     pub(crate) progress: Progress,
     /// Segments whose records were all copied, as far as they are needed.
     pub(crate) copied: BTreeSet<u32>,
+    /// Of these, those with damage: they are not removed.
+    pub(crate) damaged: BTreeSet<u32>,
 }
 
 impl Contents {
@@ -87,7 +105,20 @@ impl Contents {
             usage: Mutex::new(usage),
             reserve: Mutex::new(reserve),
             long_bytes: AtomicU64::new(long_bytes),
+            opened: Mutex::new(None),
         }
+    }
+
+    /// All of the log was read: what nothing refers to may be removed. `listed` are the long values that were there before.
+    pub(crate) fn opened(&self, listed: Vec<u64>) {
+        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+        self.recent.wake();
+    }
+
+    /// The long values that were there before, once; `None` if the log is still read.
+    pub(crate) fn take_opened(&self) -> Option<Vec<u64>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        opened.as_mut().map(std::mem::take)
     }
 
     pub(crate) fn usage(&self) -> MutexGuard<'_, Usage> {

@@ -34,6 +34,11 @@ impl DiskReserve {
         self.held >= self.bytes || self.take(self.bytes)
     }
 
+    /// Whether it has its length.
+    pub(crate) fn is_held(&self) -> bool {
+        self.held >= self.bytes
+    }
+
     /// Gives the space to the log and the database; returns whether there was any.
     pub(crate) fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) > 0 && fs::remove_file(&self.path).is_ok()

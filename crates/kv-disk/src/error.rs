@@ -65,6 +65,12 @@ impl Error {
         Error::new(kind, format!("{call}: {error} — {fix}"))
     }
 
+    /// An error of a sync. It is never `Full`: a second sync would succeed although the data is not on the disk.
+    pub(crate) fn of_sync(error: &std::io::Error) -> Self {
+        let text = format!("sync to disk: {error} — see `dmesg` for disk errors");
+        Error::new(ErrorKind::Failed, text)
+    }
+
     /// An injected error, for tests of failing disks.
     pub fn injected(kind: ErrorKind) -> Self {
         Error::new(kind, "write to disk: injected by a test — end the test")

@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::metadata::{Metadata, damaged};
 use crate::position::Position;
 use crate::recent::{Change, Frozen};
+use crate::record::record_bytes;
 
 /// SQLite's `application_id` of our databases: "WLKV".
 const APPLICATION: i64 = 0x574c_4b56;
@@ -34,9 +35,8 @@ const TABLES: &str = "
     ) WITHOUT ROWID;
     CREATE INDEX expiring ON kv (expires) WHERE expires IS NOT NULL;
     CREATE INDEX long ON kv (long, length) WHERE long IS NOT NULL;
-    CREATE TABLE segments (number INTEGER PRIMARY KEY, live INTEGER NOT NULL, removals INTEGER NOT NULL);
-    CREATE TABLE log (position INTEGER, batch INTEGER NOT NULL, run INTEGER NOT NULL);
-    INSERT INTO log VALUES (NULL, 0, 0);
+    CREATE TABLE segments (number INTEGER PRIMARY KEY, live INTEGER NOT NULL, removals INTEGER NOT NULL, sum INTEGER NOT NULL);
+    CREATE TABLE log (position INTEGER NOT NULL, batch INTEGER NOT NULL, run INTEGER NOT NULL, sum INTEGER NOT NULL);
 ";
 
 /// A key's row.
@@ -74,7 +74,7 @@ pub(crate) struct Progress {
 pub(crate) struct SegmentUse {
     /// The bytes of records that the index refers to.
     pub(crate) live: u64,
-    /// The number of records which say that a key has no value.
+    /// The bytes of records which say that a key has no value.
     pub(crate) removals: u64,
 }
 
@@ -140,10 +140,11 @@ impl IndexWriter {
         &mut self,
         frozen: &Frozen,
         uses: &BTreeMap<u32, SegmentUse>,
+        last_run: u64,
     ) -> Result<Applied, Error> {
         let failed = |error| Error::of("write to the index", &error);
         self.connection.execute_batch("BEGIN IMMEDIATE").map_err(failed)?;
-        let applied = self.apply_in_transaction(frozen, uses).and_then(|applied| {
+        let applied = self.apply_in_transaction(frozen, uses, last_run).and_then(|applied| {
             self.connection.execute_batch("COMMIT")?;
             Ok(applied)
         });
@@ -160,6 +161,7 @@ impl IndexWriter {
         &self,
         frozen: &Frozen,
         uses: &BTreeMap<u32, SegmentUse>,
+        last_run: u64,
     ) -> rusqlite::Result<Applied> {
         let mut applied = Applied { unused: frozen.unused.clone(), ..Applied::default() };
         let Applied { segments, unused } = &mut applied;
@@ -169,22 +171,18 @@ impl IndexWriter {
                 .or_insert_with(|| uses.get(&number).copied().unwrap_or_default())
         };
         let connection = &self.connection;
-        let mut select =
-            connection.prepare_cached("SELECT position, bytes, long FROM kv WHERE key = ?")?;
+        let mut select = connection.prepare_cached(GET)?;
         let mut put = connection.prepare_cached(PUT)?;
         let mut delete = connection.prepare_cached("DELETE FROM kv WHERE key = ?")?;
         for (key, change) in &frozen.changes {
-            let old = select.query_row(params![key], |columns| {
-                let at = Position::from_column(columns.get(0)?);
-                Ok((at, columns.get::<_, u32>(1)?, columns.get::<_, Option<i64>>(2)?))
-            });
-            let old = old.optional()?;
-            if let Some((at, bytes, long)) = old {
-                let mut old_use = in_use(segments, at.segment);
-                old_use.live = old_use.live.saturating_sub(u64::from(bytes));
-                segments.insert(at.segment, old_use);
-                let long = long.map(|long| long as u64);
-                unused.extend(long.filter(|long| Some(*long) != change.long()));
+            let old =
+                select.query_row(params![key], |columns| Ok(read_row(columns, key))).optional()?;
+            // A row that is damaged may name what belongs to another key.
+            if let Some(Ok(old)) = &old {
+                let mut old_use = in_use(segments, old.at.segment);
+                old_use.live = old_use.live.saturating_sub(u64::from(old.bytes));
+                segments.insert(old.at.segment, old_use);
+                unused.extend(old.long.filter(|long| Some(*long) != change.long()));
             }
             match change {
                 Change::Value(row) => {
@@ -208,22 +206,26 @@ impl IndexWriter {
                         delete.execute(params![key])?;
                     }
                     let mut new_use = in_use(segments, at.segment);
-                    new_use.removals += 1;
+                    new_use.removals += record_bytes(key.len(), 0) as u64;
                     segments.insert(at.segment, new_use);
                 }
             }
         }
         let mut save =
-            connection.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?, ?, ?)")?;
+            connection.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?)")?;
         for (number, SegmentUse { live, removals }) in segments.iter() {
-            save.execute(params![number, *live as i64, *removals as i64])?;
+            let sum = sum(&[u64::from(*number), *live, *removals]);
+            save.execute(params![number, *live as i64, *removals as i64, sum])?;
         }
         if let Some(end) = frozen.end {
-            let update = "UPDATE log SET position = ?, batch = ?, run = max(run, ?)";
-            connection.prepare_cached(update)?.execute(params![
+            connection.prepare_cached("DELETE FROM log")?.execute([])?;
+            let insert = "INSERT INTO log VALUES (?, ?, ?, ?)";
+            let sum = sum(&[end.to_column() as u64, frozen.batch, last_run]);
+            connection.prepare_cached(insert)?.execute(params![
                 end.to_column(),
                 frozen.batch as i64,
-                frozen.run as i64
+                last_run as i64,
+                sum
             ])?;
         }
         Ok(applied)
@@ -285,22 +287,35 @@ impl IndexReader {
     }
 
     pub(crate) fn progress(&self) -> Result<Progress, Error> {
-        let mut statement = self.statement("SELECT position, batch, run FROM log")?;
+        let mut statement = self.statement("SELECT position, batch, run, sum FROM log")?;
         let progress = statement.query_row([], |columns| {
             let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
-            let end = columns.get::<_, Option<i64>>(0)?.map(Position::from_column);
-            Ok(Progress { end, batch: number(1)?, run: number(2)? })
+            let (end, batch, run) = (number(0)?, number(1)?, number(2)?);
+            let progress = Progress { end: Some(Position::from_column(end as i64)), batch, run };
+            Ok((progress, sum(&[end, batch, run]) == columns.get::<_, u32>(3)?))
         });
-        progress.map_err(failed_read)
+        match progress.optional().map_err(failed_read)? {
+            None => Ok(Progress::default()),
+            Some((progress, true)) => Ok(progress),
+            Some((_, false)) => Err(damaged_index()),
+        }
     }
 
     pub(crate) fn segments(&self) -> Result<BTreeMap<u32, SegmentUse>, Error> {
-        let mut statement = self.statement("SELECT number, live, removals FROM segments")?;
-        let uses = statement.query_map([], |columns| {
+        let mut statement = self.statement("SELECT number, live, removals, sum FROM segments")?;
+        let mut rows = statement.query([]).map_err(failed_read)?;
+        let mut uses = BTreeMap::new();
+        while let Some(columns) = rows.next().map_err(failed_read)? {
             let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
-            Ok((columns.get(0)?, SegmentUse { live: number(1)?, removals: number(2)? }))
-        });
-        uses.and_then(Iterator::collect).map_err(failed_read)
+            let read = || Ok::<_, rusqlite::Error>((columns.get(0)?, number(1)?, number(2)?));
+            let (segment, live, removals): (u32, u64, u64) = read().map_err(failed_read)?;
+            let stored: u32 = columns.get(3).map_err(failed_read)?;
+            if stored != sum(&[u64::from(segment), live, removals]) {
+                return Err(damaged_index());
+            }
+            uses.insert(segment, SegmentUse { live, removals });
+        }
+        Ok(uses)
     }
 
     /// The row of a key.
@@ -424,6 +439,18 @@ fn read_row(columns: &Columns<'_>, key: &[u8]) -> Result<Row, Error> {
         Ok((row, sum)) if sum == row.sum(key) => Ok(row),
         _ => Err(damaged(key)),
     }
+}
+
+/// The checksum of numbers.
+fn sum(numbers: &[u64]) -> u32 {
+    numbers.iter().fold(0, |sum, number| crc32c::crc32c_append(sum, &number.to_le_bytes()))
+}
+
+#[cold]
+fn damaged_index() -> Error {
+    let text = "read from the index: checksum mismatch — the index is damaged: stop the store, remove wirelane.db, \
+                wirelane.db-wal and wirelane.db-shm, and start it: the index is made again from the log";
+    Error::new(ErrorKind::Damaged, text)
 }
 
 fn failed_read(error: rusqlite::Error) -> Error {

@@ -16,6 +16,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::error::{Error, ErrorKind};
 use crate::index::Progress;
+use crate::long_values::NO_FILE;
 use crate::position::Position;
 use crate::record::{ALIGNMENT, HEADER_BYTES, Header, MAGIC, Record};
 use crate::segment::{START, Segment, parse};
@@ -126,19 +127,27 @@ impl Log {
         (at, (self.bytes.len() - before) as u32)
     }
 
-    /// Writes the batch; it is durable when this returns.
-    pub(crate) fn commit(&mut self) -> Result<(), Error> {
+    /// Whether the last batch may be in the log although it failed.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.failed
+    }
+
+    /// Writes the batch; it is durable when this returns. `ahead`: whether there is space for more than the batch.
+    pub(crate) fn commit(&mut self, ahead: bool) -> Result<(), Error> {
         let failed = |error: &io::Error| Error::of_system(WRITE, error);
         let end = self.end + self.bytes.len() as u32;
-        if end > self.allocated {
+        if ahead && end > self.allocated {
             // A file that grows with each batch takes the file system longer to sync.
             let ahead = (end + ALLOCATED_AHEAD).min(self.segment_bytes.max(end));
             let bytes = u64::from(ahead - self.end);
             let from = u64::from(self.end);
             match fallocate(&self.segment.file, FallocateFlags::empty(), from, bytes) {
                 Ok(()) => self.allocated = ahead,
-                // The write itself says what is wrong.
-                Err(_) => self.allocated = end,
+                // The write itself says what is wrong. A part may have been allocated.
+                Err(_) => {
+                    let _ = self.segment.file.set_len(from);
+                    self.allocated = self.end;
+                }
             }
         }
         if let Err(error) = self.segment.file.write_all_at(&self.bytes, u64::from(self.end)) {
@@ -149,7 +158,9 @@ impl Log {
         }
         if let Err(error) = self.segment.file.sync_data() {
             self.failed = true;
-            return Err(failed(&error));
+            // It was not acknowledged.
+            let _ = self.segment.file.set_len(u64::from(self.end));
+            return Err(Error::of_sync(&error));
         }
         self.end = end;
         self.batch += 1;
@@ -263,6 +274,7 @@ pub(crate) fn scan(
                     }
                 }
                 None if reader.at >= segment.end() && !is_last => break,
+                None if !is_last && reader.is_unused()? => break,
                 None => {
                     let before = last.as_ref().map_or(progress.batch, |last| last.number);
                     if !is_last || reader.finds_batch_after(before + 1)? {
@@ -290,7 +302,7 @@ fn bad_record(segment: &Segment, at: u32) -> Error {
 }
 
 fn damaged(path: &Path, cause: &str) -> Error {
-    let fix = "nothing was changed. Save what is still readable with `wirelane kv backup DIR FILE` and restore it \
+    let fix = "the log was not changed. Save what is still readable with `wirelane kv backup DIR FILE` and restore it \
                into a new directory with `wirelane kv restore FILE DIR`, or restore an older backup";
     let text = format!("open {}: {cause}; acknowledged writes are lost — {fix}", path.display());
     Error::new(ErrorKind::Damaged, text)
@@ -360,6 +372,8 @@ impl SegmentReader {
             let is_intact = header.has_body(record.body);
             has_damage |= !is_intact;
             let long = match header.kind {
+                // A number that is not intact would be that of another value.
+                crate::record::RecordKind::LongValue if !is_intact => Some(NO_FILE),
                 crate::record::RecordKind::LongValue => {
                     record.body.first_chunk().map(|number| u64::from_le_bytes(*number))
                 }
@@ -377,10 +391,15 @@ impl SegmentReader {
         Ok(None)
     }
 
+    /// Whether there are only zeros here: space that was allocated and not used.
+    fn is_unused(&mut self) -> Result<bool, Error> {
+        Ok(self.fill(self.at, HEADER_BYTES)?.iter().all(|byte| *byte == 0))
+    }
+
     /// Whether an intact record of a batch after `torn` follows.
     fn finds_batch_after(&mut self, torn: u64) -> Result<bool, Error> {
         let mut at = self.at;
-        while at + HEADER_BYTES as u32 <= self.segment.end() {
+        while u64::from(at) + HEADER_BYTES as u64 <= u64::from(self.segment.end()) {
             let bytes = self.fill(at, HEADER_BYTES)?;
             let is_candidate = bytes.starts_with(&MAGIC.to_le_bytes());
             let header = bytes.first_chunk().and_then(Header::parse).filter(|_| is_candidate);
@@ -391,7 +410,8 @@ impl SegmentReader {
                     return Ok(true);
                 }
             }
-            at += ALIGNMENT as u32;
+            let Some(next) = at.checked_add(ALIGNMENT as u32) else { break };
+            at = next;
         }
         Ok(false)
     }

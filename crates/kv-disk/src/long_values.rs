@@ -133,12 +133,16 @@ impl StagedValue {
         self.length
     }
 
-    /// Completes the value: its bytes are on the disk when this returns; its name is not.
+    /// Writes what follows the value.
     pub(crate) fn finish(&self, number: u64) -> io::Result<()> {
         let mut bytes: Vec<u8> = self.sums.iter().flat_map(|sum| sum.to_le_bytes()).collect();
         let trailer = trailer(number, self.length, &bytes);
         bytes.extend_from_slice(&trailer);
-        self.file.write_all_at(&bytes, self.length)?;
+        self.file.write_all_at(&bytes, self.length)
+    }
+
+    /// The bytes are on the disk when this returns; the name is not.
+    pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 }
@@ -153,4 +157,6 @@ fn trailer(number: u64, length: u64, sums: &[u8]) -> [u8; TRAILER_BYTES] {
     bytes
 }
 
+/// The number of a value that has no file: it is known to be damaged.
+pub(crate) const NO_FILE: u64 = i64::MAX as u64;
 const TRAILER_BYTES: usize = 32;

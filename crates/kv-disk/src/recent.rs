@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, ErrorKind};
 use crate::index::Row;
@@ -71,6 +71,8 @@ struct Inner {
     /// Why the index could not take up the frozen ones.
     failure: Option<Error>,
     stopped: bool,
+    /// Somebody waits for the index.
+    woken: bool,
 }
 
 impl Recent {
@@ -136,6 +138,7 @@ impl Recent {
             if inner.failure.is_some() || inner.stopped {
                 return false;
             }
+            inner.woken = true;
             self.changed.notify_all();
             let waited = self.changed.wait_timeout(inner, FLUSH_POLL);
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -182,17 +185,29 @@ impl Recent {
         all.unwrap_or_default()
     }
 
-    /// The changes that the index is to take up next. Waits until there are some; not for long unless `idle`.
-    /// `None`: it was stopped, and there are none.
+    /// The changes that the index is to take up next. Waits until there are some, and a while for more; not for long unless
+    /// `idle`. `None`: it was stopped, and there are none.
     pub(crate) fn freeze(&self, idle: bool) -> Option<Option<Arc<Frozen>>> {
         let mut inner = self.lock();
-        if idle && inner.frozen.is_none() && inner.active.end.is_none() && !inner.stopped {
-            inner = self.wait(inner, IDLE_INTERVAL);
+        let has_none = |inner: &Inner| inner.frozen.is_none() && inner.active.end.is_none();
+        if has_none(&inner) && !inner.stopped && !inner.woken {
+            let limit = if idle { IDLE_INTERVAL } else { FREEZE_INTERVAL };
+            inner = self.wait(inner, limit);
         }
-        // For more.
-        if inner.frozen.is_none() && inner.bytes < FREEZE_BYTES && !inner.stopped {
-            inner = self.wait(inner, FREEZE_INTERVAL);
+        let deadline = Instant::now() + FREEZE_INTERVAL;
+        while inner.frozen.is_none()
+            && inner.active.end.is_some()
+            && inner.bytes < FREEZE_BYTES
+            && !inner.stopped
+            && !inner.woken
+        {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            inner = self.wait(inner, left);
         }
+        inner.woken = false;
         if inner.frozen.is_none() && inner.active.end.is_some() {
             inner.frozen = Some(Arc::new(std::mem::take(&mut inner.active)));
             inner.bytes = 0;
@@ -201,6 +216,12 @@ impl Recent {
             (None, true) => None,
             (frozen, _) => Some(frozen),
         }
+    }
+
+    /// Lets the index take up what there is now, and remove what is not needed.
+    pub(crate) fn wake(&self) {
+        self.lock().woken = true;
+        self.changed.notify_all();
     }
 
     fn wait<'i>(&self, inner: MutexGuard<'i, Inner>, limit: Duration) -> MutexGuard<'i, Inner> {

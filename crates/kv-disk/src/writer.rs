@@ -16,7 +16,7 @@ use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
 use crate::index::{ExpiredValue, IndexReader, IndexWriter, Row};
 use crate::log::{Log, open_segments};
-use crate::long_values::StagedValue;
+use crate::long_values::{NO_FILE, StagedValue};
 use crate::metadata::Metadata;
 use crate::reader::Reader;
 use crate::recent;
@@ -83,12 +83,12 @@ impl Writer {
         let segments = open_segments(&layout.log(), true)?;
         let known = index.progress()?;
         let uses = known_uses(index.segments()?, &segments);
-        let orphans = layout.long_values().list().map_err(refused)?;
+        let listed = layout.long_values().list().map_err(refused)?;
         let long_bytes = index.long_bytes()?;
         let usage = Usage { segments: uses, progress: known, ..Usage::default() };
         let contents = Arc::new(Contents::new(layout, segments.clone(), usage, long_bytes));
         let reader = IndexReader::open(&contents.layout.index())?;
-        let applier = Applier::start(contents.clone(), writer, reader, orphans)?;
+        let applier = Applier::start(contents.clone(), writer, reader)?;
         let mut last_run = known.run;
         let progress = read_log(&contents.layout, &index, &segments, |batch| {
             let (end, number) = (batch.end, batch.number);
@@ -98,6 +98,14 @@ impl Writer {
             contents.recent.add(changes, end, number, run);
             Ok(())
         })?;
+        // A crash may have left space that was allocated behind a segment's end.
+        for (_, segment) in segments.iter().rev().skip(1) {
+            let length = segment.file.metadata().map_or(0, |file| file.len());
+            if length > u64::from(segment.end()) {
+                let _ = segment.file.set_len(u64::from(segment.end()));
+            }
+        }
+        contents.opened(listed);
         let segment_bytes = segment_bytes(&contents.layout.directory);
         let (log, created) =
             Log::resume(&contents.layout.log(), &segments, progress, segment_bytes)?;
@@ -164,13 +172,14 @@ impl Writer {
                         return Err(unknown_chunks());
                     }
                     value.finish(owner).map_err(failed)?;
+                    value.sync().map_err(|error| Error::of_sync(&error))?;
                     completed += length;
                 }
                 _ => {}
             }
         }
         if completed > 0 {
-            self.contents.long_values.sync().map_err(failed)?;
+            self.contents.long_values.sync().map_err(|error| Error::of_sync(&error))?;
         }
         Ok(completed)
     }
@@ -201,11 +210,15 @@ impl Writer {
         let bytes =
             pending.iter().map(|pending| pending.record.key.len() + pending.record.body.len());
         // What a compaction moves costs no sync of its own.
-        self.collect(bytes.sum::<usize>().max(MIN_MOVED_BYTES))?;
-        self.append(&pending)?;
-        for owner in changes.iter().filter_map(owner) {
-            self.staged.remove(&owner);
+        self.collect(bytes.sum::<usize>().max(MIN_MOVED_BYTES));
+        let appended = self.append(&pending);
+        // A batch that failed may be in the log nevertheless: then its values are needed, until the next start.
+        if appended.is_ok() || self.log.has_failed() {
+            for owner in changes.iter().filter_map(owner) {
+                self.staged.remove(&owner);
+            }
         }
+        appended?;
         self.contents.long_bytes.fetch_add(completed, Relaxed);
         Ok(())
     }
@@ -222,19 +235,31 @@ impl Writer {
         if all.peek().is_some() {
             let appended = self.append_all(all);
             if appended.is_err() {
-                // What was moved is read again.
-                self.compaction = None;
+                // With the next batch.
+                (self.moved, self.copied) = (moved, copied);
                 return appended;
             }
         }
-        let mut usage = self.contents.usage();
-        for (segment, is_intact) in copied {
-            usage.copied.insert(segment);
-            if !is_intact {
-                usage.segments.entry(segment).or_default().live += 1;
+        if !copied.is_empty() {
+            let mut usage = self.contents.usage();
+            for (segment, is_intact) in copied {
+                usage.copied.insert(segment);
+                if !is_intact {
+                    usage.damaged.insert(segment);
+                }
             }
+            drop(usage);
+            // It can be removed now, if nothing was moved.
+            self.contents.recent.wake();
         }
         Ok(())
+    }
+
+    /// A full disk has no space for what a compaction moves: it begins again later.
+    fn drop_moved(&mut self) {
+        self.moved.clear();
+        self.copied.clear();
+        self.compaction = None;
     }
 
     fn append_all<'c>(
@@ -261,7 +286,10 @@ impl Writer {
             };
             changes.push((Box::from(record.key), change));
         }
-        self.log.commit()?;
+        let has_reserve = self.contents.reserve().is_held();
+        self.log.commit(has_reserve)?;
+        // Before anybody sees the changes.
+        self.log.check_file()?;
         let run = self.unsaved_run.take();
         self.contents.recent.add(changes, self.log.end(), self.log.batch(), run);
         Ok(())
@@ -305,7 +333,9 @@ impl Writer {
 
     /// Frees space by what is not used; returns whether there may be more to free. The index says what is not used.
     fn free_space(&mut self) -> bool {
-        self.contents.recent.flush() && matches!(self.compact(true), Ok(true))
+        self.contents.recent.flush()
+            && matches!(self.compact(true), Ok(true))
+            && self.contents.recent.flush()
     }
 
     /// Frees space until values may be written; returns whether they may.
@@ -335,6 +365,7 @@ impl Writer {
             if !is_full || !self.contents.reserve().release() {
                 return done;
             }
+            self.drop_moved();
             if !stores {
                 return work(self);
             }
@@ -390,9 +421,7 @@ impl DiskWriter for Writer {
             return Err(Error::new(ErrorKind::Full, text));
         }
         self.contents.recent.make_space()?;
-        self.with_reserve(stores, |this| this.write(changes))?;
-        // Before the changes are acknowledged.
-        self.log.check_file()
+        self.with_reserve(stores, |this| this.write(changes))
     }
 
     fn check_files(&mut self) -> Result<(), Error> {
@@ -410,14 +439,13 @@ impl DiskWriter for Writer {
     }
 
     fn clean_up(&mut self, now: u64) -> Result<Option<Duration>, Error> {
-        if let Some(pause) = self.expire(now)? {
-            return Ok(Some(pause));
-        }
-        if self.compact(false)? {
-            return Ok(Some(COMPACTION_PAUSE));
-        }
+        let expires_in = self.expire(now)?;
+        let compacts_in = self.compact(false)?.then_some(COMPACTION_PAUSE);
         // What was removed may be enough for the reserve.
         self.has_space();
+        if let Some(pause) = [expires_in, compacts_in].into_iter().flatten().min() {
+            return Ok(Some(pause));
+        }
         let waits = self.contents.usage().progress.end != Some(self.log.end());
         Ok((waits || self.index.has_expiring()?).then_some(CLEANUP_PAUSE))
     }
@@ -457,21 +485,20 @@ fn create_folder(path: &Path) -> std::io::Result<()> {
     std::fs::File::open(parent)?.sync_all()
 }
 
-/// The size of segments: small ones on a small disk, where space must be free again soon.
+/// The size of segments: small ones on a small disk, where space must be free again soon; large ones on a large disk, since each is an
+/// open file.
 fn segment_bytes(directory: &Path) -> u32 {
     let total = statvfs(directory).map_or(0, |disk| disk.f_blocks.saturating_mul(disk.f_frsize));
-    (total / 64).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES) as u32
+    (total / 512).clamp(MIN_SEGMENT_BYTES, MAX_SEGMENT_BYTES) as u32
 }
 
 /// What a small batch takes with it of a compaction.
 const MIN_MOVED_BYTES: usize = 16 << 10;
-/// The number of a long value that has no file.
-const NO_FILE: u64 = i64::MAX as u64;
 const MIN_SEGMENT_BYTES: u64 = 1 << 20;
-const MAX_SEGMENT_BYTES: u64 = 64 << 20;
+const MAX_SEGMENT_BYTES: u64 = 1 << 30;
 /// The steps of compaction before a write is refused.
 const MAX_REMOVALS: usize = 64;
-const MAX_EXPIRED: u32 = 256;
+const MAX_EXPIRED: u32 = 10_000;
 /// About how long the index takes to know of changes.
 const INDEX_PAUSE: Duration = Duration::from_millis(300);
 /// Between the steps of a compaction while nothing is written: writes take it with them.

@@ -70,6 +70,7 @@ pub(crate) fn upgrade(
         let copied = old.copy_to(&mut writer, &mut progress)?;
         // The new index is complete when the writer is closed.
         drop(writer);
+        new.require_complete_index()?;
         copied
     };
     let backup = layout.directory.join(format!("wirelane.format-{format}.db"));

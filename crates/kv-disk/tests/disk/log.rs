@@ -212,7 +212,10 @@ fn space_is_freed_and_the_index_is_made_anew_from_the_log() {
             let found = read(&mut reader, key).map(|(value, version)| (version, value.len()));
             assert_eq!(found, Some((*version, *length)));
         }
-        // As after a kill, and without the index: deleted keys must not return.
+        // As after a kill, and without the index: deleted keys must not return. Until the index has everything, so that no file
+        // changes while it is copied.
+        until("the index has everything", || writer.clean_up(0).unwrap().is_none());
+        std::thread::sleep(Duration::from_secs(1));
         copy_directory(&data, &anew);
         drop((reader, writer));
         for without_index in [false, true] {
@@ -278,4 +281,70 @@ fn files_that_a_backup_reads_are_not_removed() {
         std::fs::read_dir(data.join("log")).unwrap().count() < 4
             && std::fs::read_dir(data.join("long")).unwrap().count() == 0
     });
+}
+
+/// Records of deletions are needed as long as an older segment may have their keys: they must not be copied again and again.
+#[test]
+fn deletions_do_not_keep_a_compaction_busy() {
+    let dir = TempDir::new("deletions");
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    writer.set_segment_bytes(16 << 10);
+    // The first segment is needed as a whole.
+    let cold = |n: u64| format!("cold{n}").into_bytes();
+    for n in 0..5 {
+        writer.save(&[put(&cold(n), n + 1, &bytes(3000, n as usize))]).unwrap();
+    }
+    save_long(&mut writer, b"long", 3, 9, &bytes(2 * CHUNK_BYTES, 4));
+    for n in 0..1000_u64 {
+        let key = format!("short-lived {}", n % 300).into_bytes();
+        writer.save(&[put(&key, 100 + 2 * n, b"v")]).unwrap();
+        writer.save(&[Change::Delete { key: &key, version: 101 + 2 * n }]).unwrap();
+    }
+    let mut steps = 0;
+    until("there is nothing more to do", || {
+        steps += 1;
+        writer.clean_up(0).unwrap().is_none()
+    });
+    assert!(disk.log_bytes() < 200 << 10, "{} bytes", disk.log_bytes());
+    drop(writer);
+    for file in ["wirelane.db", "wirelane.db-wal", "wirelane.db-shm"] {
+        let _ = std::fs::remove_file(dir.0.join(file));
+    }
+    let writer = disk.writer().unwrap();
+    let mut reader = writer.reader().unwrap();
+    for n in 0..5 {
+        assert_eq!(read(&mut reader, &cold(n)), Some((bytes(3000, n as usize), n + 1)));
+    }
+    assert_eq!(read(&mut reader, b"long"), Some((bytes(2 * CHUNK_BYTES, 4), 9)));
+    assert_eq!(reader.list(b"", b"", (1000, 1 << 20), 0).unwrap().len(), 6);
+}
+
+/// A backup has all but what is damaged, and says what that is.
+#[test]
+fn a_backup_leaves_out_damaged_values() {
+    let dir = TempDir::new("backup-damaged");
+    let [data, file, again] = ["data", "copy", "again"].map(|name| dir.0.join(name));
+    let disk = Disk::open(&data).unwrap();
+    let mut writer = disk.writer().unwrap();
+    writer
+        .save(&[put(b"damaged", 1, &bytes(3000, 1)), put(b"intact", 2, &bytes(3000, 2))])
+        .unwrap();
+    save_long(&mut writer, b"long", 7, 3, &bytes(3 * CHUNK_BYTES, 3));
+    save_long(&mut writer, b"long too", 8, 4, &bytes(2 * CHUNK_BYTES, 4));
+    drop(writer);
+    for (file, at) in [(SEGMENT, 2000), ("long/0000000000000007", 2 * CHUNK_BYTES)] {
+        let mut changed = std::fs::read(data.join(file)).unwrap();
+        changed[at] ^= 1;
+        std::fs::write(data.join(file), changed).unwrap();
+    }
+    let damaged = kv_disk::back_up(&data, &file, |_, _| {}).unwrap();
+    assert_eq!(damaged, [Box::from(&b"damaged"[..]), Box::from(&b"long"[..])]);
+    kv_disk::restore(&file, &again, |_, _| {}).unwrap();
+    let restored = Disk::open(&again).unwrap();
+    let writer = restored.writer().unwrap();
+    let mut reader = writer.reader().unwrap();
+    assert_eq!(read(&mut reader, b"intact"), Some((bytes(3000, 2), 2)));
+    assert_eq!(read(&mut reader, b"long too"), Some((bytes(2 * CHUNK_BYTES, 4), 4)));
+    assert_eq!(reader.list(b"", b"", (9, 99), 0).unwrap().len(), 2);
 }

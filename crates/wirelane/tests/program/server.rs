@@ -45,7 +45,7 @@ impl Server {
             greeting
                 .iter()
                 .rev()
-                .find_map(|line| line.split(mark).nth(1)?.split_whitespace().next())
+                .find_map(|line| line.strip_prefix(mark)?.split_whitespace().next())
                 .unwrap_or_else(|| panic!("no address after {mark} in {greeting:?}"))
                 .to_owned()
         };

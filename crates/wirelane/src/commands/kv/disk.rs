@@ -86,9 +86,13 @@ impl Report {
 }
 
 pub(super) fn backup(args: &BackupArgs) -> Result<Exit, Failure> {
-    copy_with_bar("values copied", |progress| {
+    let damaged = copy_with_bar("values copied", |progress| {
         kv_disk::back_up(&args.data_dir, &args.file, progress)
     })?;
+    for key in damaged {
+        let key = Key::from_store(Vec::from(key));
+        output::note(&format!("corrupt, not in the backup: {}", key.name()));
+    }
     let length = args.file.metadata().map_or(0, |file| file.len());
     output::note(&format!("{}: {length} bytes", args.file.display()));
     Ok(Exit::Done)
@@ -101,10 +105,10 @@ pub(super) fn restore(args: &RestoreArgs) -> Result<Exit, Failure> {
 }
 
 /// Copies with a progress bar.
-fn copy_with_bar(
+fn copy_with_bar<T>(
     what: &'static str,
-    copy: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<(), kv_disk::Error>,
-) -> Result<(), Failure> {
+    copy: impl FnOnce(&mut dyn FnMut(u64, u64)) -> Result<T, kv_disk::Error>,
+) -> Result<T, Failure> {
     let mut bar = None;
     let copied = copy(&mut |done, total| {
         let bar = bar.get_or_insert_with(|| output::steps(total, what));
