@@ -48,7 +48,7 @@ impl Applier {
 }
 
 impl Drop for Applier {
-    /// The index has everything afterwards, so that the next start reads no log.
+    /// The index has everything afterwards, so that the next start reads no log; unless it cannot be written to.
     fn drop(&mut self) {
         self.contents.recent.stop();
         if let Some(thread) = self.thread.take() {

@@ -67,7 +67,7 @@ impl DiskReserve {
     }
 }
 
-/// Enough to copy what is needed of a segment, and for the index.
+/// Enough for deletions and for the index, which then frees space.
 const MAX_BYTES: u64 = 16 << 20;
 const MIN_BYTES: u64 = 1 << 20;
 /// Of a very small disk, at most a quarter.

@@ -27,7 +27,7 @@ pub trait DiskWriter: Send {
     /// The metadata of a key's value, if it exists.
     fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error>;
 
-    /// Saves changes with one sync: when it returns, all are durable, or none was applied (after an error other than
+    /// Saves changes with one sync: when it returns, all but chunks, which are durable with their value, are durable, or none was applied (after an error other than
     /// [`ErrorKind::Full`] they may still appear after a crash).
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
 
