@@ -132,7 +132,15 @@ impl BackupWriter {
         })?;
         progress(values, values);
         let (kind, version) = (RecordKind::Run, snapshot.run);
-        let end = Record { kind, key: &[], version, expires: None, length: values, body: &[] };
+        let end = Record {
+            kind,
+            shard: None,
+            key: &[],
+            version,
+            expires: None,
+            length: values,
+            body: &[],
+        };
         self.write_record(&end, true)?;
         let failed = |error: io::Error| Error::of_system(&self.call, &error);
         self.out.flush().and_then(|()| self.out.get_ref().sync_all()).map_err(failed)?;
@@ -151,7 +159,7 @@ impl BackupWriter {
         let Metadata { version, expires, length } = row.metadata;
         let is_long = row.long.is_some();
         let kind = if is_long { RecordKind::LongValue } else { RecordKind::Value };
-        let head = Record { kind, key, version, expires, length, body: &[] };
+        let head = Record { kind, shard: row.shard, key, version, expires, length, body: &[] };
         if is_long {
             // All of it, before any of it is written.
             if snapshot.read(key, &row, buffer, &mut Discard).is_err() {
@@ -304,7 +312,7 @@ impl BackupReader {
         owner: u64,
         writer: &mut Writer,
     ) -> Result<(), Error> {
-        let Header { version, expires, length, .. } = record.header;
+        let Header { shard, version, expires, length, .. } = record.header;
         let mut chunk = vec![0; CHUNK_BYTES];
         let (mut left, mut number) = (length, 0);
         while left > 0 {
@@ -320,7 +328,7 @@ impl BackupReader {
             number += 1;
         }
         let (key, body) = (&record.key[..], Body::Chunks(owner));
-        writer.save(&[Change::Put { key, version, expires, length, body }])
+        writer.save(&[Change::Put { shard, key, version, expires, length, body }])
     }
 
     fn read(&mut self, bytes: &mut [u8]) -> Result<(), Error> {
@@ -345,8 +353,8 @@ impl BackupReader {
 
 fn save(writer: &mut Writer, batch: &[BackupRecord]) -> Result<(), Error> {
     let changes = batch.iter().map(|BackupRecord { header, key, body }| {
-        let Header { version, expires, length, .. } = *header;
-        Change::Put { key, version, expires, length, body: Body::Inline(body) }
+        let Header { shard, version, expires, length, .. } = *header;
+        Change::Put { shard, key, version, expires, length, body: Body::Inline(body) }
     });
     writer.save(&changes.collect::<Vec<_>>())
 }

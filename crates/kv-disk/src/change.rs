@@ -1,10 +1,14 @@
 //! Changes to be saved.
 
+use crate::metadata::Metadata;
+
 /// One change; several are saved together.
 #[derive(Debug, Clone, Copy)]
 pub enum Change<'c> {
     /// Sets the value of a key.
     Put {
+        /// The part of the key space that the key belongs to, if the store has shards.
+        shard: Option<Shard>,
         /// The key.
         key: &'c [u8],
         /// Its version.
@@ -16,12 +20,17 @@ pub enum Change<'c> {
         /// Its bytes.
         body: Body<'c>,
     },
-    /// Deletes a key.
-    Delete {
+    /// Removes the value of a key. In a shard, the removal is kept until [`forget_removals`](crate::Writer::forget_removals),
+    /// so that a copy of the shard that missed it learns of it.
+    Remove {
+        /// The shard of the key.
+        shard: Option<Shard>,
         /// The key.
         key: &'c [u8],
         /// The version of this change.
         version: u64,
+        /// Why it has no value.
+        cause: Removal,
     },
     /// A chunk of a value that will be put later. Until then it is not visible.
     Chunk {
@@ -32,6 +41,52 @@ pub enum Change<'c> {
         /// Its bytes: [`CHUNK_BYTES`](crate::CHUNK_BYTES) of them, fewer in the last chunk.
         bytes: &'c [u8],
     },
+}
+
+/// A part of the key space of a cluster. A store by itself has none.
+pub type Shard = u16;
+
+/// Why a key has no value any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Removal {
+    /// It was deleted.
+    Deletion,
+    /// It expired. The version of this change is that of the value.
+    Expiry,
+    /// It was evicted to make space.
+    Eviction,
+}
+
+impl Removal {
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        [Removal::Deletion, Removal::Expiry, Removal::Eviction]
+            .into_iter()
+            .find(|cause| *cause as u8 == byte)
+    }
+}
+
+/// What a key has since its last change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyState {
+    /// A value.
+    Value(Metadata),
+    /// No value any more.
+    Removed {
+        /// The version of the removal.
+        version: u64,
+        /// Why.
+        cause: Removal,
+    },
+}
+
+impl KeyState {
+    /// The version of the last change.
+    pub fn version(&self) -> u64 {
+        match self {
+            KeyState::Value(metadata) => metadata.version,
+            KeyState::Removed { version, .. } => *version,
+        }
+    }
 }
 
 /// Where a value's bytes are.

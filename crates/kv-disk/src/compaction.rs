@@ -9,6 +9,7 @@ use std::sync::Arc;
 use crate::contents::start_of;
 use crate::error::Error;
 use crate::log::{ScannedRecord, SegmentReader};
+use crate::recent::Change;
 use crate::record::{Record, RecordKind};
 use crate::segment::{START, Segment};
 use crate::writer::Writer;
@@ -33,6 +34,7 @@ impl MovedRecord {
         let header = &self.record.header;
         Record {
             kind: header.kind,
+            shard: header.shard,
             key: &self.record.key,
             version: header.version,
             expires: header.expires,
@@ -157,15 +159,30 @@ impl Writer {
     }
 
     fn is_needed(&self, record: &ScannedRecord, is_oldest: bool) -> Result<bool, Error> {
-        let current = self.row(&record.key)?;
-        Ok(match record.header.kind {
-            RecordKind::Value | RecordKind::LongValue => {
-                current.is_some_and(|row| row.at == record.at)
-            }
-            RecordKind::Deletion | RecordKind::Expiry => current.is_none() && !is_oldest,
+        let header = &record.header;
+        if header.kind == RecordKind::Run {
             // The index has it.
-            RecordKind::Run => false,
+            return Ok(false);
+        }
+        let current = self.row(&record.key)?;
+        Ok(match header.kind.removal() {
+            None => current.is_some_and(|row| row.at == record.at),
+            Some(_) if current.is_some() => false,
+            Some(_) => !is_oldest || self.keeps_removal(record)?,
         })
+    }
+
+    /// Whether the index keeps this removal.
+    fn keeps_removal(&self, record: &ScannedRecord) -> Result<bool, Error> {
+        if record.header.shard.is_none() {
+            return Ok(false);
+        }
+        let row = match self.contents.recent.get(&record.key) {
+            Some(Change::Removed(row)) => Some(row),
+            Some(Change::Value(_)) => None,
+            None => self.index.removal(&record.key)?,
+        };
+        Ok(row.is_some_and(|row| row.at == record.at))
     }
 
     /// Keeps a record for the next batch; returns whether it is intact.

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::disk_reserve::DiskReserve;
 use crate::error::Error;
-use crate::index::{IndexReader, Progress, Row, SegmentUse};
+use crate::index::{IndexReader, Progress, RemovedRow, Row, SegmentUse};
 use crate::log::{self, ScannedBatch, Segments};
 use crate::long_values::{LongValue, LongValues};
 use crate::metadata::damaged;
@@ -163,7 +163,7 @@ impl Contents {
         // The index has a change before it is no longer recent: so this order misses none.
         match self.recent.get(key) {
             Some(Change::Value(row)) => Ok(Some(row)),
-            Some(Change::Removed { .. }) => Ok(None),
+            Some(Change::Removed(_)) => Ok(None),
             None => index.get(key),
         }
     }
@@ -192,8 +192,13 @@ pub(crate) fn changes_of(batch: ScannedBatch) -> (Vec<KeyChange>, Option<u64>) {
     let mut run = None;
     let changes = batch.records.into_iter().filter_map(|record| {
         let header = record.header;
-        let change = match header.kind {
-            RecordKind::Value | RecordKind::LongValue => Change::Value(Row {
+        if header.kind == RecordKind::Run {
+            run = run.max(Some(header.version));
+            return None;
+        }
+        let change = match header.kind.removal() {
+            None => Change::Value(Row {
+                shard: header.shard,
                 metadata: crate::Metadata {
                     version: header.version,
                     expires: header.expires,
@@ -203,12 +208,9 @@ pub(crate) fn changes_of(batch: ScannedBatch) -> (Vec<KeyChange>, Option<u64>) {
                 bytes: header.record_bytes() as u32,
                 long: record.long,
             }),
-            RecordKind::Deletion | RecordKind::Expiry => {
-                Change::Removed { at: record.at, version: header.version }
-            }
-            RecordKind::Run => {
-                run = run.max(Some(header.version));
-                return None;
+            Some(cause) => {
+                let (shard, version) = (header.shard, header.version);
+                Change::Removed(RemovedRow { shard, version, cause, at: record.at })
             }
         };
         Some((record.key, change))

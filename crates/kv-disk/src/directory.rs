@@ -5,12 +5,13 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use rustix::fs::{FlockOperation, flock, fstatfs};
 
 use crate::contents::{Contents, Layout};
 use crate::error::{Error, ErrorKind};
+use crate::identity::Identity;
 use crate::reader::Reader;
 use crate::upgrade::{self, Upgraded};
 use crate::writer::Writer;
@@ -21,6 +22,8 @@ pub struct Disk {
     path: PathBuf,
     /// Those that the last writer opened.
     contents: Mutex<Option<Arc<Contents>>>,
+    /// The UUID of the store, from its first writer on.
+    node: OnceLock<String>,
     /// Locked until they are dropped; the kernel releases the locks if the process dies.
     _locks: [File; 2],
 }
@@ -68,6 +71,7 @@ impl Disk {
         Ok(Disk {
             path: path.to_owned(),
             contents: Mutex::new(None),
+            node: OnceLock::new(),
             _locks: [directory, lock_file],
         })
     }
@@ -90,10 +94,12 @@ impl Disk {
     /// Opens it for writing. Only one writer may be open at a time; readers are opened by it.
     pub fn writer(&self) -> Result<Writer, Error> {
         let layout = Layout::new(&self.path);
+        let identity = Identity::ensure(&self.path)?;
         upgrade::remove_left(&layout);
         let writer = Writer::open(layout)?;
         *self.contents.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(writer.contents.clone());
+        let _ = self.node.set(identity.node);
         Ok(writer)
     }
 
@@ -107,6 +113,11 @@ impl Disk {
     pub fn reader(&self) -> Result<Option<Reader>, Error> {
         let contents = self.contents.lock().unwrap_or_else(PoisonError::into_inner).clone();
         contents.map(Reader::open).transpose()
+    }
+
+    /// The UUID of the store, once it was opened for writing. It stays with the directory; a backup does not have it.
+    pub fn node(&self) -> Option<&str> {
+        self.node.get().map(String::as_str)
     }
 
     /// The path of the directory.

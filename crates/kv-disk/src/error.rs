@@ -41,10 +41,18 @@ impl Error {
                 "the index is damaged: stop the store, remove wirelane.db, wirelane.db-wal and wirelane.db-shm, and \
                  start it: the index is made again from the log",
             ),
-            Some(CannotOpen | PermissionDenied | ReadOnly) => {
+            Some(PermissionDenied | ReadOnly) => {
                 (ErrorKind::Refused, "check the files' owner and permissions")
             }
-            _ => (ErrorKind::Failed, "see `dmesg` for disk errors"),
+            // SQLite gives no cause.
+            Some(CannotOpen) => (
+                ErrorKind::Refused,
+                "check the files' owner and permissions, and that the disk has free space",
+            ),
+            _ => (
+                ErrorKind::Failed,
+                "see `dmesg` for disk errors, and check that the disk has free space",
+            ),
         };
         Error::new(kind, format!("{call}: {error} — {fix}"))
     }

@@ -5,12 +5,14 @@
 //! the log, which says what to add. Each row has a checksum.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
+use std::io::{ErrorKind as ErrorKindOfIo, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, Row as Columns, params};
 
+use crate::change::{KeyState, Removal, Shard};
 use crate::error::{Error, ErrorKind};
 use crate::metadata::{Metadata, damaged};
 use crate::position::Position;
@@ -19,12 +21,15 @@ use crate::record::record_bytes;
 
 /// SQLite's `application_id` of our databases: "WLKV".
 const APPLICATION: i64 = 0x574c_4b56;
-/// The format that this program reads and writes. Others are refused.
-const FORMAT: i64 = 3;
+/// The version of the tables. An index of another version is made again from the log; 1 and 2 are those of databases that had the
+/// values too (see `upgrade`).
+const VERSION: i64 = 4;
 
+/// Versions are stored by [`ordered`].
 const TABLES: &str = "
     CREATE TABLE kv (
         key BLOB PRIMARY KEY,
+        shard INTEGER,
         version INTEGER NOT NULL,
         expires INTEGER,
         length INTEGER NOT NULL,
@@ -33,8 +38,18 @@ const TABLES: &str = "
         long INTEGER,
         sum INTEGER NOT NULL
     ) WITHOUT ROWID;
+    CREATE INDEX changes ON kv (shard, version) WHERE shard IS NOT NULL;
     CREATE INDEX expiring ON kv (expires) WHERE expires IS NOT NULL;
     CREATE INDEX long ON kv (long, length) WHERE long IS NOT NULL;
+    CREATE TABLE removals (
+        key BLOB PRIMARY KEY,
+        shard INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        cause INTEGER NOT NULL,
+        position INTEGER NOT NULL,
+        sum INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX removed ON removals (shard, version);
     CREATE TABLE segments (number INTEGER PRIMARY KEY, live INTEGER NOT NULL, removals INTEGER NOT NULL, sum INTEGER NOT NULL);
     CREATE TABLE log (position INTEGER NOT NULL, batch INTEGER NOT NULL, run INTEGER NOT NULL, sum INTEGER NOT NULL);
 ";
@@ -42,6 +57,8 @@ const TABLES: &str = "
 /// A key's row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Row {
+    /// The shard of the key, if the store has shards.
+    pub(crate) shard: Option<Shard>,
     pub(crate) metadata: Metadata,
     /// Its record in the log.
     pub(crate) at: Position,
@@ -51,9 +68,20 @@ pub(crate) struct Row {
     pub(crate) long: Option<u64>,
 }
 
+/// A key that has no value any more. The index keeps it if it has a shard.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct RemovedRow {
+    pub(crate) shard: Option<Shard>,
+    pub(crate) version: u64,
+    pub(crate) cause: Removal,
+    /// Its record in the log.
+    pub(crate) at: Position,
+}
+
 /// A value that has expired.
 #[derive(Debug)]
 pub(crate) struct ExpiredValue {
+    pub(crate) shard: Option<Shard>,
     pub(crate) key: Vec<u8>,
     pub(crate) version: u64,
 }
@@ -127,7 +155,7 @@ impl IndexWriter {
         connection.execute_batch(settings).map_err(failed)?;
         if is_empty(&connection).map_err(failed)? {
             let create = format!(
-                "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {FORMAT}; COMMIT;"
+                "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
             );
             connection.execute_batch(&create).map_err(failed)?;
         }
@@ -174,6 +202,9 @@ impl IndexWriter {
         let mut select = connection.prepare_cached(GET)?;
         let mut put = connection.prepare_cached(PUT)?;
         let mut delete = connection.prepare_cached("DELETE FROM kv WHERE key = ?")?;
+        let mut select_removal = connection.prepare_cached(GET_REMOVAL)?;
+        let mut put_removal = connection.prepare_cached(PUT_REMOVAL)?;
+        let mut delete_removal = connection.prepare_cached("DELETE FROM removals WHERE key = ?")?;
         for (key, change) in &frozen.changes {
             let old =
                 select.query_row(params![key], |columns| Ok(read_row(columns, key))).optional()?;
@@ -184,12 +215,27 @@ impl IndexWriter {
                 segments.insert(old.at.segment, old_use);
                 unused.extend(old.long.filter(|long| Some(*long) != change.long()));
             }
+            let kept = match change.shard() {
+                Some(_) => select_removal
+                    .query_row(params![key], |columns| Ok(read_removal(columns, key)))
+                    .optional()?,
+                None => None,
+            };
+            if let Some(Ok(kept)) = &kept {
+                let mut old_use = in_use(segments, kept.at.segment);
+                old_use.live = old_use.live.saturating_sub(removal_bytes(key));
+                segments.insert(kept.at.segment, old_use);
+            }
             match change {
                 Change::Value(row) => {
+                    if kept.is_some() {
+                        delete_removal.execute(params![key])?;
+                    }
                     let Metadata { version, expires, length } = row.metadata;
                     put.execute(params![
                         key,
-                        version as i64,
+                        row.shard,
+                        ordered(version),
                         expires.map(|at| at as i64),
                         length as i64,
                         row.at.to_column(),
@@ -201,15 +247,44 @@ impl IndexWriter {
                     new_use.live += u64::from(row.bytes);
                     segments.insert(row.at.segment, new_use);
                 }
-                Change::Removed { at, .. } => {
+                Change::Removed(row) => {
                     if old.is_some() {
                         delete.execute(params![key])?;
                     }
-                    let mut new_use = in_use(segments, at.segment);
-                    new_use.removals += record_bytes(key.len(), 0) as u64;
-                    segments.insert(at.segment, new_use);
+                    let mut new_use = in_use(segments, row.at.segment);
+                    match row.shard {
+                        None => new_use.removals += removal_bytes(key),
+                        Some(shard) => {
+                            new_use.live += removal_bytes(key);
+                            put_removal.execute(params![
+                                key,
+                                shard,
+                                ordered(row.version),
+                                row.cause as u8,
+                                row.at.to_column(),
+                                row.sum(key)
+                            ])?;
+                        }
+                    }
+                    segments.insert(row.at.segment, new_use);
                 }
             }
+        }
+        for (shard, version) in &frozen.forgotten {
+            let mut select = connection.prepare_cached(REMOVALS_UNTIL)?;
+            let mut rows = select.query(params![shard, ordered(*version)])?;
+            while let Some(columns) = rows.next()? {
+                let key = columns.get_ref(5)?.as_blob()?;
+                if let Ok(row) = read_removal(columns, key) {
+                    let mut old_use = in_use(segments, row.at.segment);
+                    old_use.live = old_use.live.saturating_sub(removal_bytes(key));
+                    // Like one that is not kept.
+                    old_use.removals += removal_bytes(key);
+                    segments.insert(row.at.segment, old_use);
+                }
+            }
+            let forget = "DELETE FROM removals WHERE shard = ? AND version <= ?";
+            connection.prepare_cached(forget)?.execute(params![shard, ordered(*version)])?;
         }
         let mut save =
             connection.prepare_cached("INSERT OR REPLACE INTO segments VALUES (?, ?, ?, ?)")?;
@@ -337,7 +412,7 @@ impl IndexReader {
         let mut statement = self.statement(SCAN)?;
         let mut rows = statement.query(params![after, prefix]).map_err(failed_read)?;
         while let Some(columns) = rows.next().map_err(failed_read)? {
-            let key = columns.get_ref(7).and_then(|key| Ok(key.as_blob()?)).map_err(failed_read)?;
+            let key = columns.get_ref(8).and_then(|key| Ok(key.as_blob()?)).map_err(failed_read)?;
             if !key.starts_with(prefix) || !take(key, read_row(columns, key)) {
                 break;
             }
@@ -345,14 +420,51 @@ impl IndexReader {
         Ok(())
     }
 
+    /// A removal that is kept.
+    pub(crate) fn removal(&self, key: &[u8]) -> Result<Option<RemovedRow>, Error> {
+        let mut statement = self.statement(GET_REMOVAL)?;
+        let mut rows = statement.query(params![key]).map_err(failed_read)?;
+        let row = rows.next().map_err(failed_read)?;
+        row.map(|columns| read_removal(columns, key)).transpose()
+    }
+
+    /// The first changes of a shard after a version, in the order of their versions; at most `max`.
+    pub(crate) fn changes_since(
+        &self,
+        shard: Shard,
+        version: u64,
+        max: usize,
+    ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
+        let mut changes = Vec::new();
+        for select in [VALUES_SINCE, REMOVALS_SINCE] {
+            let mut statement = self.statement(select)?;
+            let limits = params![shard, ordered(version), i64::try_from(max).unwrap_or(i64::MAX)];
+            let mut rows = statement.query(limits).map_err(failed_read)?;
+            let is_values = select == VALUES_SINCE;
+            let column = if is_values { 8 } else { 5 };
+            while let Some(columns) = rows.next().map_err(failed_read)? {
+                let key = columns.get_ref(column).and_then(|key| Ok(key.as_blob()?));
+                let key = key.map_err(failed_read)?;
+                let state = match is_values {
+                    true => KeyState::Value(read_row(columns, key)?.metadata),
+                    false => read_removal(columns, key)?.state(),
+                };
+                changes.push((key.into(), state));
+            }
+        }
+        changes.sort_by_key(|(_, state)| state.version());
+        changes.truncate(max);
+        Ok(changes)
+    }
+
     /// Some values that expired before `now`.
     pub(crate) fn expired(&self, now: u64, max: u32) -> Result<Vec<ExpiredValue>, Error> {
         let select =
-            "SELECT key, version FROM kv WHERE expires IS NOT NULL AND expires <= ? LIMIT ?";
+            "SELECT key, version, shard FROM kv WHERE expires IS NOT NULL AND expires <= ? LIMIT ?";
         let mut statement = self.statement(select)?;
         let expired = statement.query_map(params![now as i64, max], |columns| {
-            let version = columns.get::<_, i64>(1)? as u64;
-            Ok(ExpiredValue { key: columns.get(0)?, version })
+            let version = from_ordered(columns.get(1)?);
+            Ok(ExpiredValue { key: columns.get(0)?, version, shard: columns.get(2)? })
         });
         expired.and_then(Iterator::collect).map_err(failed_read)
     }
@@ -407,8 +519,9 @@ impl IndexReader {
 impl Row {
     fn sum(&self, key: &[u8]) -> u32 {
         let Metadata { version, expires, length } = self.metadata;
-        let mut bytes = [0; 48];
+        let mut bytes = [0; 56];
         let numbers = [
+            self.shard.map_or(0, |shard| u64::from(shard) | 1 << 63),
             version,
             expires.map_or(0, |expires| expires | 1 << 63),
             length,
@@ -423,17 +536,57 @@ impl Row {
     }
 }
 
+impl RemovedRow {
+    pub(crate) fn state(&self) -> KeyState {
+        KeyState::Removed { version: self.version, cause: self.cause }
+    }
+
+    fn sum(&self, key: &[u8]) -> u32 {
+        let shard = self.shard.map_or(0, |shard| u64::from(shard) | 1 << 63);
+        let numbers = [shard, self.version, self.cause as u64, self.at.to_column() as u64];
+        crc32c::crc32c_append(sum(&numbers), key)
+    }
+}
+
+/// The length of the record of a removal.
+fn removal_bytes(key: &[u8]) -> u64 {
+    record_bytes(key.len(), 0) as u64
+}
+
+fn read_removal(columns: &Columns<'_>, key: &[u8]) -> Result<RemovedRow, Error> {
+    let read = || -> rusqlite::Result<Option<(RemovedRow, u32)>> {
+        let Some(cause) = Removal::from_byte(columns.get(2)?) else { return Ok(None) };
+        let (shard, version) = (columns.get(0)?, from_ordered(columns.get(1)?));
+        let at = Position::from_column(columns.get(3)?);
+        Ok(Some((RemovedRow { shard, version, cause, at }, columns.get(4)?)))
+    };
+    match read() {
+        Ok(Some((row, sum))) if sum == row.sum(key) => Ok(row),
+        _ => Err(damaged_index()),
+    }
+}
+
+/// A version as a column: SQLite's integers are signed, and versions must keep their order.
+fn ordered(version: u64) -> i64 {
+    (version ^ (1 << 63)) as i64
+}
+
+fn from_ordered(column: i64) -> u64 {
+    column as u64 ^ (1 << 63)
+}
+
 fn read_row(columns: &Columns<'_>, key: &[u8]) -> Result<Row, Error> {
     let read = || -> rusqlite::Result<(Row, u32)> {
         let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
         let metadata = Metadata {
-            version: number(0)?,
+            version: from_ordered(columns.get(0)?),
             expires: columns.get::<_, Option<i64>>(1)?.map(|at| at as u64),
             length: number(2)?,
         };
         let at = Position::from_column(columns.get(3)?);
         let long = columns.get::<_, Option<i64>>(5)?.map(|long| long as u64);
-        Ok((Row { metadata, at, bytes: columns.get(4)?, long }, columns.get(6)?))
+        let shard = columns.get(7)?;
+        Ok((Row { shard, metadata, at, bytes: columns.get(4)?, long }, columns.get(6)?))
     };
     match read() {
         Ok((row, sum)) if sum == row.sum(key) => Ok(row),
@@ -473,7 +626,50 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
 }
 
-/// Refuses a database of another program, or of another format.
+/// Removes an index with tables of another version: it is made again from the log.
+pub(crate) fn remove_other_version(path: &Path) -> std::io::Result<()> {
+    let header = Header::read(path)?;
+    let is_other = header.is_some_and(|header| header.version > 2 && header.version != VERSION);
+    if !is_other {
+        return Ok(());
+    }
+    // The database last: without it, its log belongs to nothing.
+    for suffix in ["-shm", "-wal", ""] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        match std::fs::remove_file(file) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// What the file of one of our databases says of itself. Not read by SQLite, which would read its log too.
+pub(crate) struct Header {
+    pub(crate) version: i64,
+}
+
+impl Header {
+    /// `None`: no file, or not one of our databases.
+    pub(crate) fn read(path: &Path) -> std::io::Result<Option<Self>> {
+        let mut header = [0; 72];
+        match File::open(path).and_then(|mut file| file.read_exact(&mut header)) {
+            Ok(()) => {}
+            Err(error) => match error.kind() {
+                ErrorKindOfIo::NotFound | ErrorKindOfIo::UnexpectedEof => return Ok(None),
+                _ => return Err(error),
+            },
+        }
+        // The offsets of `user_version` and `application_id`.
+        let word =
+            |at: usize| header[at..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
+        let is_ours = i64::from(word(68)) == APPLICATION;
+        Ok(is_ours.then(|| Header { version: i64::from(word(60)) }))
+    }
+}
+
+/// Refuses a database of another program, or with tables of another version.
 fn check_format(connection: &Connection, path: &Path) -> Result<(), Error> {
     let call = format!("open {}", path.display());
     let failed = |error| Error::of(&call, &error);
@@ -484,11 +680,11 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), Error> {
         let text = format!("{call}: the database is of another program — choose another directory");
         return Err(Error::new(ErrorKind::Refused, text));
     }
-    let format = pragma(connection, "user_version").map_err(failed)?;
-    if format != FORMAT {
+    let version = pragma(connection, "user_version").map_err(failed)?;
+    if version != VERSION {
         let text = format!(
-            "{call}: unsupported format {format}, this program supports format {FORMAT} — use the version that \
-             wrote it; nothing was changed"
+            "{call}: the index has version {version}, this program reads version {VERSION} — use the version of the \
+             program that wrote it, or start a store of this version first; nothing was changed"
         );
         return Err(Error::new(ErrorKind::Refused, text));
     }
@@ -496,7 +692,15 @@ fn check_format(connection: &Connection, path: &Path) -> Result<(), Error> {
 }
 
 const GET: &str =
-    "SELECT version, expires, length, position, bytes, long, sum FROM kv WHERE key = ?";
-const SCAN: &str = "SELECT version, expires, length, position, bytes, long, sum, key FROM kv \
+    "SELECT version, expires, length, position, bytes, long, sum, shard FROM kv WHERE key = ?";
+const SCAN: &str = "SELECT version, expires, length, position, bytes, long, sum, shard, key FROM kv \
                     WHERE key > ?1 AND key >= ?2 ORDER BY key";
-const PUT: &str = "INSERT OR REPLACE INTO kv VALUES (?, ?, ?, ?, ?, ?, ?, ?)";
+const PUT: &str = "INSERT OR REPLACE INTO kv VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)";
+const VALUES_SINCE: &str = "SELECT version, expires, length, position, bytes, long, sum, shard, key FROM kv \
+                            WHERE shard = ? AND version > ? ORDER BY version LIMIT ?";
+const GET_REMOVAL: &str = "SELECT shard, version, cause, position, sum FROM removals WHERE key = ?";
+const PUT_REMOVAL: &str = "INSERT OR REPLACE INTO removals VALUES (?, ?, ?, ?, ?, ?)";
+const REMOVALS_SINCE: &str = "SELECT shard, version, cause, position, sum, key FROM removals \
+                              WHERE shard = ? AND version > ? ORDER BY version LIMIT ?";
+const REMOVALS_UNTIL: &str = "SELECT shard, version, cause, position, sum, key FROM removals \
+                              WHERE shard = ? AND version <= ?";

@@ -11,6 +11,7 @@
 //! | `log/NUMBER.log` | a segment of the log: records of changes, in order |
 //! | `long/NUMBER` | a value longer than [`CHUNK_BYTES`] |
 //! | `wirelane.db` | the index; nothing that the log does not have |
+//! | `identity` | the format of the directory, and the UUID of the store |
 //! | `reserve` | space for deletions on a full disk |
 //! | `lock`, `readers.lock` | locked by the store; by other processes while they read |
 //!
@@ -26,6 +27,7 @@ mod contents;
 mod directory;
 mod disk_reserve;
 mod error;
+mod identity;
 mod index;
 mod log;
 mod long_values;
@@ -40,7 +42,7 @@ mod upgrade;
 mod writer;
 
 pub use backup::{back_up, restore};
-pub use change::{Body, Change};
+pub use change::{Body, Change, KeyState, Removal, Shard};
 pub use check::{CheckReport, check};
 pub use directory::Disk;
 pub use error::{Error, ErrorKind};

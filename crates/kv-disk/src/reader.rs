@@ -1,7 +1,9 @@
 //! Readers: any number, concurrent with the writer. Each read sees what was durable when it started.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use crate::change::{KeyState, Shard};
 use crate::contents::{Contents, open_value};
 use crate::error::Error;
 use crate::index::{IndexReader, Row};
@@ -102,7 +104,7 @@ impl Reader {
             let (recent, count) = self.contents.recent.get_and_count(key);
             match recent {
                 Some(Change::Value(row)) => return Ok(Some(row)),
-                Some(Change::Removed { .. }) => return Ok(None),
+                Some(Change::Removed(_)) => return Ok(None),
                 // A change that this reading does not have is recent, as long as the count is the same.
                 None if self.kept == Some(count) => return self.index.get(key),
                 None => {
@@ -110,6 +112,46 @@ impl Reader {
                     self.index.freeze()?;
                     self.kept = Some(count);
                 }
+            }
+        }
+    }
+}
+
+impl Reader {
+    /// The changes of a shard after a version, in the order of their versions; at most `max`, so that the next page begins
+    /// after the last one. A key that changed several times is there once. From version 0 on, it is all that the shard has.
+    pub fn changes_since(
+        &mut self,
+        shard: Shard,
+        version: u64,
+        max: usize,
+    ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
+        self.release();
+        let mut after = version;
+        loop {
+            // Before the index, which has a change before it is no longer recent.
+            let recent = self.contents.recent.of_shard(shard);
+            let mut page = self.index.changes_since(shard, after, max)?;
+            let last = page.last().map(|(_, state)| state.version()).filter(|_| page.len() >= max);
+            page.retain(|(key, state)| {
+                recent.get(key).is_none_or(|newer| newer.version() < state.version())
+            });
+            let in_page: HashSet<&[u8]> = page.iter().map(|(key, _)| &key[..]).collect();
+            let is_next = |change: &Change| {
+                change.version() > version && last.is_none_or(|last| change.version() <= last)
+            };
+            let missing: Vec<_> = recent
+                .iter()
+                .filter(|(key, change)| is_next(change) && !in_page.contains(&key[..]))
+                .map(|(key, change)| (key.clone(), change.state()))
+                .collect();
+            page.extend(missing);
+            page.sort_by_key(|(_, state)| state.version());
+            page.truncate(max);
+            match last {
+                // All keys of this part have changed since.
+                Some(last) if page.is_empty() => after = last,
+                _ => return Ok(page),
             }
         }
     }
@@ -234,7 +276,7 @@ fn take_change(
 ) -> bool {
     match change {
         Change::Value(row) => take(key, Ok(row)),
-        Change::Removed { .. } => true,
+        Change::Removed(_) => true,
     }
 }
 

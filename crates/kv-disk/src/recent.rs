@@ -5,19 +5,17 @@ use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::change::{KeyState, Shard};
 use crate::error::{Error, ErrorKind};
-use crate::index::Row;
+use crate::index::{RemovedRow, Row};
 use crate::position::Position;
 
 /// The last change of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Change {
     Value(Row),
-    /// The key has no value: where the log says so, and the version of that change.
-    Removed {
-        at: Position,
-        version: u64,
-    },
+    /// The key has no value.
+    Removed(RemovedRow),
 }
 
 impl Change {
@@ -25,14 +23,28 @@ impl Change {
     pub(crate) fn long(&self) -> Option<u64> {
         match self {
             Change::Value(row) => row.long,
-            Change::Removed { .. } => None,
+            Change::Removed(_) => None,
+        }
+    }
+
+    pub(crate) fn state(&self) -> KeyState {
+        match self {
+            Change::Value(row) => KeyState::Value(row.metadata),
+            Change::Removed(row) => row.state(),
+        }
+    }
+
+    pub(crate) fn shard(&self) -> Option<Shard> {
+        match self {
+            Change::Value(row) => row.shard,
+            Change::Removed(row) => row.shard,
         }
     }
 
     pub(crate) fn version(&self) -> u64 {
         match self {
             Change::Value(row) => row.metadata.version,
-            Change::Removed { version, .. } => *version,
+            Change::Removed(row) => row.version,
         }
     }
 }
@@ -52,6 +64,8 @@ pub(crate) struct Frozen {
     pub(crate) run: u64,
     /// Long values that were replaced before the index had them.
     pub(crate) unused: Vec<u64>,
+    /// Shards whose removals up to a version need not be kept.
+    pub(crate) forgotten: Vec<(Shard, u64)>,
 }
 
 #[derive(Debug, Default)]
@@ -106,6 +120,15 @@ impl Recent {
         if is_first || is_large {
             self.changed.notify_all();
         }
+    }
+
+    /// The index need not keep the removals of a shard up to this version. The log ends here, after this batch.
+    pub(crate) fn forget_removals(&self, shard: Shard, version: u64, end: Position, batch: u64) {
+        let mut inner = self.lock();
+        inner.active.forgotten.push((shard, version));
+        (inner.active.end, inner.active.batch) = (Some(end), batch);
+        drop(inner);
+        self.changed.notify_all();
     }
 
     /// Waits until there is space for more changes; fails if the index cannot take up the earlier ones.
@@ -183,6 +206,17 @@ impl Recent {
             None => return active,
         }
         all.unwrap_or_default()
+    }
+
+    /// The changes of a shard.
+    pub(crate) fn of_shard(&self, shard: Shard) -> Changes {
+        let inner = self.lock();
+        let frozen = inner.frozen.iter().flat_map(|frozen| &frozen.changes);
+        // A later change of a key replaces the earlier one.
+        let all = frozen.chain(&inner.active.changes);
+        all.filter(|(_, change)| change.shard() == Some(shard))
+            .map(|(key, change)| (key.clone(), *change))
+            .collect()
     }
 
     /// The changes that the index is to take up next. Waits until there are some, and a while for more; not for long unless

@@ -3,6 +3,7 @@
 //!
 //! Layout (little-endian): a header of 64 bytes, the key, the body, zeros up to a multiple of eight bytes.
 
+use crate::change::{Removal, Shard};
 use crate::position::Position;
 
 /// What a record says of its key.
@@ -18,12 +19,50 @@ pub(crate) enum RecordKind {
     Expiry = 4,
     /// No key: a run of the store began, whose number is the version.
     Run = 5,
+    /// Its value was evicted.
+    Eviction = 6,
+}
+
+impl RecordKind {
+    /// Why the key has no value, if the record says that it has none.
+    pub(crate) fn removal(self) -> Option<Removal> {
+        match self {
+            RecordKind::Deletion => Some(Removal::Deletion),
+            RecordKind::Expiry => Some(Removal::Expiry),
+            RecordKind::Eviction => Some(Removal::Eviction),
+            RecordKind::Value | RecordKind::LongValue | RecordKind::Run => None,
+        }
+    }
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            1 => RecordKind::Value,
+            2 => RecordKind::LongValue,
+            3 => RecordKind::Deletion,
+            4 => RecordKind::Expiry,
+            5 => RecordKind::Run,
+            6 => RecordKind::Eviction,
+            _ => return None,
+        })
+    }
+}
+
+impl From<Removal> for RecordKind {
+    fn from(removal: Removal) -> Self {
+        match removal {
+            Removal::Deletion => RecordKind::Deletion,
+            Removal::Expiry => RecordKind::Expiry,
+            Removal::Eviction => RecordKind::Eviction,
+        }
+    }
 }
 
 /// A record to be written.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'r> {
     pub(crate) kind: RecordKind,
+    /// The part of the key space that it belongs to, if the store has shards.
+    pub(crate) shard: Option<Shard>,
     pub(crate) key: &'r [u8],
     pub(crate) version: u64,
     /// In milliseconds since 1970.
@@ -39,6 +78,7 @@ pub(crate) struct Header {
     pub(crate) kind: RecordKind,
     /// Whether it is the last record of its batch.
     pub(crate) ends_batch: bool,
+    pub(crate) shard: Option<Shard>,
     pub(crate) key_bytes: usize,
     pub(crate) body_bytes: usize,
     pub(crate) version: u64,
@@ -55,7 +95,17 @@ pub(crate) fn record_bytes(key_bytes: usize, body_bytes: usize) -> usize {
     (HEADER_BYTES + key_bytes + body_bytes).next_multiple_of(ALIGNMENT)
 }
 
-impl Record<'_> {
+impl<'r> Record<'r> {
+    /// A key has no value any more.
+    pub(crate) fn removal(
+        shard: Option<Shard>,
+        key: &'r [u8],
+        version: u64,
+        cause: Removal,
+    ) -> Self {
+        Record { kind: cause.into(), shard, key, version, expires: None, length: 0, body: &[] }
+    }
+
     /// Appends the record to bytes that are written at `at`.
     pub(crate) fn encode(&self, out: &mut Vec<u8>, at: Position, batch: u64, ends_batch: bool) {
         let start = out.len();
@@ -65,7 +115,7 @@ impl Record<'_> {
         out.extend_from_slice(&(self.key.len() as u16).to_le_bytes());
         out.extend_from_slice(&(self.body.len() as u32).to_le_bytes());
         out.extend_from_slice(&crc32c::crc32c(self.body).to_le_bytes());
-        out.extend_from_slice(&NO_SHARD.to_le_bytes());
+        out.extend_from_slice(&self.shard.map_or(NO_SHARD, u32::from).to_le_bytes());
         out.extend_from_slice(&self.version.to_le_bytes());
         out.extend_from_slice(&self.expires.unwrap_or(NEVER).to_le_bytes());
         out.extend_from_slice(&self.length.to_le_bytes());
@@ -87,19 +137,17 @@ impl Header {
             |at: usize| bytes[at..].first_chunk().map_or(0, |word| u32::from_le_bytes(*word));
         let long =
             |at: usize| bytes[at..].first_chunk().map_or(0, |long| u64::from_le_bytes(*long));
-        let kind = match bytes[8] {
-            1 => RecordKind::Value,
-            2 => RecordKind::LongValue,
-            3 => RecordKind::Deletion,
-            4 => RecordKind::Expiry,
-            5 => RecordKind::Run,
-            _ => return None,
+        let kind = RecordKind::from_byte(bytes[8])?;
+        let shard = match word(20) {
+            NO_SHARD => None,
+            shard => Some(Shard::try_from(shard).ok()?),
         };
         let body_bytes = word(12) as usize;
         let is_possible = word(0) == MAGIC && bytes[9] < 2 && body_bytes <= MAX_BODY_BYTES;
         is_possible.then(|| Header {
             kind,
             ends_batch: bytes[9] == 1,
+            shard,
             key_bytes: usize::from(short(10)),
             body_bytes,
             body_sum: word(16),
@@ -151,6 +199,7 @@ mod tests {
         let at = Position { segment: 3, offset: 64 };
         let record = Record {
             kind: RecordKind::Value,
+            shard: Some(5),
             key: b"key",
             version: 7,
             expires: Some(9),
@@ -164,6 +213,7 @@ mod tests {
         let header = Header::parse(first).unwrap();
         assert_eq!((header.kind, header.ends_batch, header.batch), (RecordKind::Value, true, 12));
         assert_eq!((header.version, header.expires, header.length), (7, Some(9), 5));
+        assert_eq!(header.shard, Some(5));
         assert!(header.is_intact(at, first, b"key") && header.has_body(b"value"));
         assert!(!header.is_intact(at, first, b"kez") && !header.has_body(b"valuf"));
         assert!(!header.is_intact(Position { offset: 72, ..at }, first, b"key"));

@@ -8,6 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::contents::{Layout, changes_of, open_readers_lock, open_value, read_log};
 use crate::error::{Error, ErrorKind};
+use crate::identity::Identity;
 use crate::index::{IndexReader, Row};
 use crate::log::{Segments, open_segments};
 use crate::long_values::LongValues;
@@ -26,6 +27,7 @@ pub(crate) struct Snapshot {
     pub(crate) run: u64,
     /// Why the log after a part of it cannot be read.
     pub(crate) damage: Option<Error>,
+    identity_damage: Option<Error>,
     /// While it is locked, the store removes no files.
     _lock: Option<File>,
 }
@@ -37,6 +39,11 @@ impl Snapshot {
             let text = format!("{call} {}: the directory has no store", directory.display());
             return Err(Error::new(ErrorKind::Refused, text));
         }
+        // A damaged one does not keep anybody from the values.
+        let identity_damage = match Identity::read(directory) {
+            Err(error) if error.kind() == ErrorKind::Damaged => Some(error),
+            read => read.map(|_| None)?,
+        };
         // A directory that cannot be written to has no store that removes files.
         let lock = open_readers_lock(&layout).ok();
         if let Some(lock) = &lock {
@@ -75,6 +82,7 @@ impl Snapshot {
                     long_values,
                     run: last_run,
                     damage: found,
+                    identity_damage,
                     _lock: lock,
                 });
             }
@@ -85,6 +93,7 @@ impl Snapshot {
     /// Errors of the index, and of the headers of segments.
     pub(crate) fn problems(&self) -> Result<Vec<String>, Error> {
         let mut problems = self.index.problems()?;
+        problems.extend(self.identity_damage.iter().map(Error::to_string));
         let damaged = self.segments.values().filter(|segment| segment.previous_end.is_none());
         problems
             .extend(damaged.map(|segment| format!("{}: damaged header", segment.path.display())));

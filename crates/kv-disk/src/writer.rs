@@ -10,11 +10,11 @@ use std::time::Duration;
 use rustix::fs::statvfs;
 
 use crate::applier::{Applier, known_uses};
-use crate::change::{Body, Change};
+use crate::change::{Body, Change, Removal, Shard};
 use crate::compaction::{Compaction, MovedRecord};
 use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
-use crate::index::{ExpiredValue, IndexReader, IndexWriter, Row};
+use crate::index::{self, ExpiredValue, IndexReader, IndexWriter, RemovedRow, Row};
 use crate::log::{Log, open_segments};
 use crate::long_values::{NO_FILE, StagedValue};
 use crate::metadata::Metadata;
@@ -78,6 +78,7 @@ impl Writer {
         };
         create_folder(&layout.log()).map_err(refused)?;
         create_folder(layout.long_values().folder()).map_err(refused)?;
+        index::remove_other_version(&layout.index()).map_err(refused)?;
         let writer = IndexWriter::open(&layout.index())?;
         let index = IndexReader::open(&layout.index())?;
         let segments = open_segments(&layout.log(), true)?;
@@ -147,6 +148,13 @@ impl Writer {
         }
     }
 
+    /// Gives up the removals of a shard up to this version: all copies of the shard have them. It is not durable at once: after
+    /// a crash some may be kept again.
+    pub fn forget_removals(&self, shard: Shard, version: u64) {
+        let (end, batch) = (self.log.end(), self.log.batch());
+        self.contents.recent.forget_removals(shard, version, end, batch);
+    }
+
     /// The row of a key.
     pub(crate) fn row(&self, key: &[u8]) -> Result<Option<Row>, Error> {
         self.contents.row(&self.index, key)
@@ -191,20 +199,21 @@ impl Writer {
         let mut owners = owners.iter();
         let mut pending = Vec::with_capacity(changes.len());
         for change in changes {
-            let (kind, key, version, expires, length, body) = match *change {
-                Change::Put { key, version, expires, length, body: Body::Inline(bytes) } => {
-                    (RecordKind::Value, key, version, expires, length, bytes)
+            let record = match *change {
+                Change::Put { shard, key, version, expires, length, body } => {
+                    let (kind, body) = match body {
+                        Body::Inline(bytes) => (RecordKind::Value, bytes),
+                        Body::Chunks(_) => {
+                            (RecordKind::LongValue, owners.next().map_or(&[][..], |owner| owner))
+                        }
+                    };
+                    Record { kind, shard, key, version, expires, length, body }
                 }
-                Change::Put { key, version, expires, length, body: Body::Chunks(_) } => {
-                    let owner: &[u8] = owners.next().map_or(&[], |owner| owner);
-                    (RecordKind::LongValue, key, version, expires, length, owner)
-                }
-                Change::Delete { key, version } => {
-                    (RecordKind::Deletion, key, version, None, 0, &[][..])
+                Change::Remove { shard, key, version, cause } => {
+                    Record::removal(shard, key, version, cause)
                 }
                 Change::Chunk { .. } => continue,
             };
-            let record = Record { kind, key, version, expires, length, body };
             pending.push(Pending { record, long: owner(change) });
         }
         let bytes =
@@ -273,16 +282,18 @@ impl Writer {
         let mut changes = Vec::with_capacity(all.size_hint().0);
         while let Some(Pending { record, long }) = all.next() {
             let (position, bytes) = self.log.add(&record, all.peek().is_none());
-            let Record { version, expires, length, .. } = record;
-            let change = match record.kind {
-                RecordKind::Value | RecordKind::LongValue => {
+            let Record { shard, version, expires, length, .. } = record;
+            if record.kind == RecordKind::Run {
+                continue;
+            }
+            let change = match record.kind.removal() {
+                None => {
                     let metadata = Metadata { version, expires, length };
-                    recent::Change::Value(Row { metadata, at: position, bytes, long })
+                    recent::Change::Value(Row { shard, metadata, at: position, bytes, long })
                 }
-                RecordKind::Deletion | RecordKind::Expiry => {
-                    recent::Change::Removed { at: position, version }
+                Some(cause) => {
+                    recent::Change::Removed(RemovedRow { shard, version, cause, at: position })
                 }
-                RecordKind::Run => continue,
             };
             changes.push((Box::from(record.key), change));
         }
@@ -322,7 +333,7 @@ impl Writer {
         length: u64,
     ) -> Result<(), Error> {
         let (kind, owner) = (RecordKind::LongValue, NO_FILE.to_le_bytes());
-        let record = Record { kind, key, version, expires, length, body: &owner };
+        let record = Record { kind, shard: None, key, version, expires, length, body: &owner };
         self.append(&[Pending { record, long: Some(NO_FILE) }])
     }
 
@@ -391,9 +402,8 @@ impl Writer {
         let records: Vec<_> = expired
             .iter()
             .filter(is_current)
-            .map(|ExpiredValue { key, version }| {
-                let (kind, version) = (RecordKind::Expiry, *version);
-                Record { kind, key, version, expires: None, length: 0, body: &[] }
+            .map(|ExpiredValue { shard, key, version }| {
+                Record::removal(*shard, key, *version, Removal::Expiry)
             })
             .collect();
         let pause = match records.is_empty() {
@@ -414,7 +424,7 @@ impl DiskWriter for Writer {
     }
 
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
-        let stores = changes.iter().any(|change| !matches!(change, Change::Delete { .. }));
+        let stores = changes.iter().any(|change| !matches!(change, Change::Remove { .. }));
         if stores && !self.make_space() {
             let text = "write to disk: the remaining space is reserved for deletions — free space on the disk, or \
                         delete values";
@@ -470,7 +480,7 @@ fn owner(change: &Change<'_>) -> Option<u64> {
 
 fn run_record(run: u64) -> Record<'static> {
     let (kind, version) = (RecordKind::Run, run);
-    Record { kind, key: &[], version, expires: None, length: 0, body: &[] }
+    Record { kind, shard: None, key: &[], version, expires: None, length: 0, body: &[] }
 }
 
 #[cold]

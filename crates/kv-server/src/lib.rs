@@ -16,8 +16,8 @@ mod wakeup;
 mod workers;
 
 pub use engine::{
-    Counts, DiskStatus, Engine, PersistenceCounts, PinnedValue, Quota, ReservedValue, Session,
-    SessionId, Sessions, Settings, WriteStart,
+    ClockWatch, Counts, DiskStatus, Engine, PersistenceCounts, PinnedValue, Quota, ReservedValue,
+    Session, SessionId, Sessions, Settings, WriteStart,
 };
 pub use workers::connection::SCRATCH_BYTES;
 pub use workers::pool::{WorkerPool, WorkerPoolHandle};

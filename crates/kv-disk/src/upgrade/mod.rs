@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 use crate::change::{Body, Change};
 use crate::contents::Layout;
 use crate::error::{Error, ErrorKind};
-use crate::index::pragma;
+use crate::index::{Header, pragma};
 use crate::metadata::Metadata;
 use crate::writer::{DiskWriter, Writer};
 use crate::{CHUNK_BYTES, metadata};
@@ -35,18 +35,10 @@ pub struct Upgraded {
 
 /// The format of a directory, if it is an earlier one.
 pub(crate) fn earlier_format(layout: &Layout) -> Result<Option<u32>, Error> {
-    let path = layout.index();
-    if path.metadata().map_or(0, |file| file.len()) == 0 {
-        return Ok(None);
-    }
-    // Not by SQLite, which would read its log: what is damaged is refused by what reads it next.
-    let mut header = [0; 72];
-    let read = File::open(&path).and_then(|mut file| io::Read::read_exact(&mut file, &mut header));
-    let word = |at: usize| header[at..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
-    // The offsets of `user_version` and `application_id` in SQLite's header.
-    let format = word(60);
-    let is_earlier = read.is_ok() && word(68) == APPLICATION && EARLIER.contains(&format);
-    Ok(is_earlier.then_some(format))
+    // What is damaged is refused by what reads it next.
+    let header = Header::read(&layout.index()).ok().flatten();
+    let format = header.and_then(|header| u32::try_from(header.version).ok());
+    Ok(format.filter(|format| EARLIER.contains(format)))
 }
 
 /// Upgrades a directory; `progress` receives the number of values copied and the total.
@@ -247,7 +239,7 @@ impl OldRow {
             Some(owner) => Body::Chunks(owner),
             None => Body::Inline(&self.value),
         };
-        Change::Put { key: &self.key, version, expires, length, body }
+        Change::Put { shard: None, key: &self.key, version, expires, length, body }
     }
 }
 
@@ -275,8 +267,6 @@ fn chunk_sum(owner: u64, number: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(sum, bytes)
 }
 
-/// SQLite's `application_id` of our databases: "WLKV".
-const APPLICATION: u32 = 0x574c_4b56;
 const EARLIER: std::ops::RangeInclusive<u32> = 1..=2;
 const BATCH_BYTES: usize = 4 << 20;
 const BATCH_ROWS: usize = 10_000;

@@ -154,7 +154,7 @@ fn churn(
         let key = format!("key{}", (random >> 33) % KEYS).into_bytes();
         let version = seed << 32 | change;
         if (random >> 20).is_multiple_of(4) {
-            writer.save(&[Change::Delete { key: &key, version }]).unwrap();
+            writer.save(&[deletion(&key, version)]).unwrap();
             expected.remove(&key);
         } else {
             let length = (random >> 40) as usize % 3000;
@@ -232,8 +232,7 @@ fn space_is_freed_and_the_index_is_made_anew_from_the_log() {
                 assert_eq!(read(&mut reader, &kept), Some((b"kept".to_vec(), 1)));
             }
             let gone: Vec<_> = (1..=run).map(|run| format!("kept{run}").into_bytes()).collect();
-            let gone: Vec<_> =
-                gone.iter().map(|key| Change::Delete { key, version: u64::MAX >> 2 }).collect();
+            let gone: Vec<_> = gone.iter().map(|key| deletion(key, u64::MAX >> 2)).collect();
             writer.save(&gone).unwrap();
             assert_content(&writer, &expected);
             drop((reader, writer));
@@ -299,7 +298,7 @@ fn deletions_do_not_keep_a_compaction_busy() {
     for n in 0..1000_u64 {
         let key = format!("short-lived {}", n % 300).into_bytes();
         writer.save(&[put(&key, 100 + 2 * n, b"v")]).unwrap();
-        writer.save(&[Change::Delete { key: &key, version: 101 + 2 * n }]).unwrap();
+        writer.save(&[deletion(&key, 101 + 2 * n)]).unwrap();
     }
     let mut steps = 0;
     until("there is nothing more to do", || {

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use kv_disk::{
     Body, CHUNK_BYTES, CachedRead, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata,
-    Reader, Sink, check,
+    Reader, Removal, Sink, check,
 };
 
 mod damage;
 mod log;
+mod shards;
 mod upgrade;
 
 /// A temporary directory, removed at the end.
@@ -56,7 +57,11 @@ fn read(reader: &mut Reader, key: &[u8]) -> Option<(Vec<u8>, u64)> {
 
 fn put<'c>(key: &'c [u8], version: u64, value: &'c [u8]) -> Change<'c> {
     let (expires, length) = (None, value.len() as u64);
-    Change::Put { key, version, expires, length, body: Body::Inline(value) }
+    Change::Put { shard: None, key, version, expires, length, body: Body::Inline(value) }
+}
+
+fn deletion(key: &[u8], version: u64) -> Change<'_> {
+    Change::Remove { shard: None, key, version, cause: Removal::Deletion }
 }
 
 fn bytes(length: usize, seed: usize) -> Vec<u8> {
@@ -69,7 +74,7 @@ fn save_long(writer: &mut dyn DiskWriter, key: &[u8], owner: u64, version: u64, 
     }
     let (expires, length) = (None, value.len() as u64);
     let body = Body::Chunks(owner);
-    writer.save(&[Change::Put { key, version, expires, length, body }]).unwrap();
+    writer.save(&[Change::Put { shard: None, key, version, expires, length, body }]).unwrap();
 }
 
 #[test]
@@ -81,9 +86,7 @@ fn saved_values_are_read_by_the_same_and_the_next_run() {
         let mut writer = disk.writer().unwrap();
         let epoch = writer.begin_run(7).unwrap();
         writer.save(&[put(b"a", 1, &short), put(b"empty", 2, b""), put(b"gone", 3, b"x")]).unwrap();
-        writer
-            .save(&[Change::Delete { key: b"gone", version: 4 }, put(b"a", 5, b"newer")])
-            .unwrap();
+        writer.save(&[deletion(b"gone", 4), put(b"a", 5, b"newer")]).unwrap();
         save_long(&mut writer, b"long", 50, 6, &long);
         let mut reader = writer.reader().unwrap();
         assert_eq!(read(&mut reader, b"a"), Some((b"newer".to_vec(), 5)), "read by the same run");
@@ -120,7 +123,7 @@ fn files_of_long_values_are_removed_with_them_and_staged_ones_stay() {
     writer.save(&[Change::Chunk { owner: 2, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
     writer.save(&[Change::Chunk { owner: 9, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
     writer.discard_chunks(9);
-    writer.save(&[Change::Delete { key: b"k", version: 4 }]).unwrap();
+    writer.save(&[deletion(b"k", 4)]).unwrap();
     until("only the staged value has a file", || files() == 1);
     until("its bytes are counted", || disk.bytes() < 20 * CHUNK_BYTES as u64);
     // The value whose first chunk was saved before.
@@ -128,7 +131,9 @@ fn files_of_long_values_are_removed_with_them_and_staged_ones_stay() {
         .save(&[Change::Chunk { owner: 2, number: 1, bytes: &long[CHUNK_BYTES..2 * CHUNK_BYTES] }])
         .unwrap();
     let (length, body) = (2 * CHUNK_BYTES as u64, Body::Chunks(2));
-    writer.save(&[Change::Put { key: b"late", version: 9, expires: None, length, body }]).unwrap();
+    writer
+        .save(&[Change::Put { shard: None, key: b"late", version: 9, expires: None, length, body }])
+        .unwrap();
     let mut reader = writer.reader().unwrap();
     assert_eq!(read(&mut reader, b"late"), Some((long[..2 * CHUNK_BYTES].to_vec(), 9)));
     // A value that was not complete when the process died.
@@ -147,6 +152,7 @@ fn expired_values_are_removed() {
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
     let until_time = |key, expires| Change::Put {
+        shard: None,
         key,
         version: 1,
         expires: Some(expires),
@@ -179,7 +185,7 @@ fn a_listing_is_complete_while_the_index_is_filled() {
             0 => writer.save(&[put(&new, u64::from(n) + 1, b"v"), put(b"other", 1, b"v")]).unwrap(),
             1 => writer.save(&[put(&new, u64::from(n) + 1, b"v")]).unwrap(),
             _ => {
-                let gone = Change::Delete { key: &old, version: u64::from(n) + 1 };
+                let gone = deletion(&old, u64::from(n) + 1);
                 writer.save(&[put(&new, u64::from(n) + 1, b"v"), gone]).unwrap();
             }
         }
@@ -234,7 +240,7 @@ fn a_cached_read_is_of_the_last_value() {
         }
     }
     assert_eq!(indexed, 6);
-    writer.save(&[Change::Delete { key: b"k", version: 61 }]).unwrap();
+    writer.save(&[deletion(b"k", 61)]).unwrap();
     assert_eq!(read(b"k"), None);
     // Another use of the same reader.
     assert_eq!(reader.stat(b"k").unwrap(), None);
@@ -271,14 +277,84 @@ fn a_directory_has_one_user_and_a_known_format() {
         assert_eq!(std::fs::read(&database).unwrap(), changed, "the file is unchanged");
         error
     };
-    // The offsets of `user_version` and `application_id` in SQLite's header.
-    let newer = with(63, 9);
-    assert_eq!(newer.kind(), ErrorKind::Refused);
-    assert!(newer.to_string().contains("format 9"), "{newer}");
+    // The offset of `application_id` in SQLite's header.
     let foreign = with(68, 9);
     assert!(foreign.to_string().contains("another program"), "{foreign}");
     let noise = with(0, 0);
     assert_eq!(noise.kind(), ErrorKind::Damaged, "{noise}");
+}
+
+#[test]
+fn a_directory_has_an_identity_which_a_backup_does_not_have() {
+    let dir = TempDir::new("identity");
+    let [data, again] = ["data", "again"].map(|name| dir.0.join(name));
+    let node = |path: &Path| {
+        let disk = Disk::open(path).unwrap();
+        disk.writer().map(drop)?;
+        Ok::<_, kv_disk::Error>(disk.node().unwrap().to_owned())
+    };
+    let first = node(&data).unwrap();
+    assert_eq!(node(&data).unwrap(), first, "the same after a restart");
+    kv_disk::back_up(&data, &dir.0.join("copy"), |_, _| {}).unwrap();
+    kv_disk::restore(&dir.0.join("copy"), &again, |_, _| {}).unwrap();
+    assert_ne!(node(&again).unwrap(), first);
+    let identity = data.join("identity");
+    let text = std::fs::read_to_string(&identity).unwrap();
+    for bit in 0..text.len() * 8 {
+        let mut flipped = text.clone().into_bytes();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&identity, flipped).unwrap();
+        let error = node(&data).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Damaged, "bit {bit}: {error}");
+    }
+    // The values can be reached nevertheless.
+    let found = check(&data, |_, _| {}).unwrap().problems;
+    assert!(found.len() == 1 && found[0].contains("identity"), "{found:?}");
+    kv_disk::back_up(&data, &dir.0.join("rescue"), |_, _| {}).unwrap();
+    std::fs::remove_file(&identity).unwrap();
+    assert_ne!(node(&data).unwrap(), first);
+}
+
+/// The checksum is right: it is the format that is not.
+#[test]
+fn a_directory_of_a_newer_format_is_refused_and_unchanged() {
+    let dir = TempDir::new("newer");
+    drop(Disk::open(&dir.0).unwrap().writer().unwrap());
+    let content = "format 4\nnode 0\n";
+    let text = format!("{content}sum {:08x}\n", crc32c::crc32c(content.as_bytes()));
+    std::fs::write(dir.0.join("identity"), &text).unwrap();
+    let disk = Disk::open(&dir.0).unwrap();
+    for error in [disk.writer().map(drop).unwrap_err(), check(&dir.0, |_, _| {}).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::Refused);
+        assert!(error.to_string().contains("format 4"), "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(dir.0.join("identity")).unwrap(), text);
+}
+
+#[test]
+fn an_index_of_another_version_is_made_again_from_the_log() {
+    let dir = TempDir::new("other-index");
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    for n in 0..1000 {
+        writer.save(&[put(format!("k{n}").as_bytes(), n, b"value")]).unwrap();
+    }
+    writer.save(&[deletion(b"k7", 1001)]).unwrap();
+    drop((writer, disk));
+    let database = dir.0.join("wirelane.db");
+    let mut index = std::fs::read(&database).unwrap();
+    // The offset of `user_version` in SQLite's header.
+    index[63] = 9;
+    std::fs::write(&database, &index).unwrap();
+    let refused = check(&dir.0, |_, _| {}).unwrap_err();
+    assert!(refused.to_string().contains("version 9"), "not by a reader: {refused}");
+    let disk = Disk::open(&dir.0).unwrap();
+    let writer = disk.writer().unwrap();
+    let mut reader = writer.reader().unwrap();
+    assert_eq!(read(&mut reader, b"k999"), Some((b"value".to_vec(), 999)));
+    assert_eq!(read(&mut reader, b"k7"), None);
+    drop(writer);
+    assert_eq!(check(&dir.0, |_, _| {}).unwrap().sound, 999);
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The store with its bytes and its clock, used by both front ends: links and gRPC.
 
+mod clock;
 pub(crate) mod outcome;
 pub(crate) mod persistence;
 pub(crate) mod quota;
@@ -16,6 +17,7 @@ use rustix::time::{ClockId, clock_gettime};
 use kv_store::{Metadata, Pinned, Ranges, Reservation, ReserveError, Store, Timestamp, WhenFull};
 
 use access::Access;
+pub use clock::ClockWatch;
 pub use persistence::PersistenceCounts;
 use persistence::{OpenDisk, Persistence};
 use quota::Claim;
@@ -58,6 +60,7 @@ pub struct Engine {
     /// See [`Engine::counts`].
     pub(crate) counts: Counts,
     persistence: OnceLock<Persistence>,
+    clock: ClockWatch,
 }
 
 /// Counters of the front ends.
@@ -143,6 +146,7 @@ impl Engine {
             access,
             counts: Counts::default(),
             persistence: OnceLock::new(),
+            clock: ClockWatch::start(),
         });
         if let Some(opened) = opened {
             let started = opened.start(&engine);
@@ -185,6 +189,11 @@ impl Engine {
     /// The wall clock in milliseconds since 1970: for expiries on the disk, which other runs read.
     pub(crate) fn unix_now(&self) -> u64 {
         unix_time().as_millis() as u64
+    }
+
+    /// What happened to the clocks since the start.
+    pub fn clock(&self) -> &ClockWatch {
+        &self.clock
     }
 
     /// Converts an expiry on the disk: what is left by the wall clock, from now on by the store's.
@@ -302,6 +311,7 @@ impl Engine {
 
     /// Removes expired values and sessions; returns when to call it again.
     pub fn clean_up(&self) -> Option<Duration> {
+        self.clock.look(self.persistence.get().is_some());
         let now = self.now();
         self.index.expire(now, MAX_EXPIRED);
         let sessions = self.sessions.expire(Instant::now());

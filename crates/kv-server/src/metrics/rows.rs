@@ -39,6 +39,7 @@ rows! {
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values received from clients");
 
     // The disk, if the store has one.
+    DISK_INFO = gauge("disk_info", "", "1, with the data directory and the UUID of the store");
     DISK_BYTES = gauge("disk_bytes", "bytes", "Size of the data on disk");
     DISK_LOG_BYTES = gauge("disk_log_bytes", "bytes", "Size of the log on disk, with what is no longer needed of it");
     DISK_LAST_SAVE = gauge("disk_last_save_timestamp_seconds", "seconds",
@@ -52,6 +53,8 @@ rows! {
     DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed, or the files were removed, moved or replaced");
     DISK_LOADS = counter("disk_loads_total", "", "Values loaded from disk");
     DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on disk");
+    CLOCK_STEP = gauge("clock_step_seconds", "seconds", "By how much the wall clock was set since the start; negative: back");
+    SUSPENDED = counter("suspended_seconds_total", "seconds", "How long the machine slept since the start");
 
     // The store's listeners.
     BATCHES = counter("store_batches_total", "", "Batches of requests answered on links");

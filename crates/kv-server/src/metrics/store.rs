@@ -34,6 +34,9 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
         let count = engine.access().refusals().of(refused);
         exposition.add(&rows::ACCESS_REJECTED, &[("reason", refused.name())], count);
     }
+    let clock = engine.clock();
+    exposition.add(&rows::CLOCK_STEP, &[], clock.stepped_seconds());
+    exposition.add(&rows::SUSPENDED, &[], clock.slept_seconds());
     let quota = engine.quota();
     exposition.add(&rows::IN_FLIGHT, &[], quota.used());
     exposition.add(&rows::IN_FLIGHT_MAX, &[], quota.limit());
@@ -65,6 +68,9 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
 
 fn disk(exposition: &mut Exposition, status: &DiskStatus<'_>) {
     let DiskStatus { counts, disk } = status;
+    let path = disk.path().to_string_lossy();
+    let labels = [("path", &path[..]), ("node", disk.node().unwrap_or_default())];
+    exposition.add(&rows::DISK_INFO, &labels, 1u64);
     exposition.add(&rows::DISK_BYTES, &[], disk.bytes());
     exposition.add(&rows::DISK_LOG_BYTES, &[], disk.log_bytes());
     for (row, count) in [

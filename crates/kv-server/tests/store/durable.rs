@@ -204,7 +204,7 @@ impl DiskWriter for FaultyDisk {
         }
         let damaged = *self.faults.damaged.lock().unwrap();
         let is_damaged = |change: &Change<'_>| match change {
-            Change::Put { key, .. } | Change::Delete { key, .. } => Some(*key) == damaged,
+            Change::Put { key, .. } | Change::Remove { key, .. } => Some(*key) == damaged,
             Change::Chunk { .. } => false,
         };
         if changes.iter().any(is_damaged) {

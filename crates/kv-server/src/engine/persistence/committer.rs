@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use kv_disk::{Body, CHUNK_BYTES, Change, DiskWriter};
+use kv_disk::{Body, CHUNK_BYTES, Change, DiskWriter, Removal};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
@@ -468,10 +468,11 @@ impl CheckedWrite {
                 };
                 let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
                 let (version, length) = (*version, reserved.reservation().length());
-                Some(Change::Put { key, version, expires, length, body })
+                Some(Change::Put { shard: None, key, version, expires, length, body })
             }
             (Decision::Delete { version, .. }, _) => {
-                Some(Change::Delete { key, version: *version })
+                let (version, cause) = (*version, Removal::Deletion);
+                Some(Change::Remove { shard: None, key, version, cause })
             }
             _ => None,
         }

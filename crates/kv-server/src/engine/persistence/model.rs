@@ -43,7 +43,7 @@ struct FakeDisk(Arc<Mutex<State>>);
 impl DiskContent {
     fn apply(&mut self, change: &Change<'_>) {
         match *change {
-            Change::Put { key, version, expires, length, body } => {
+            Change::Put { key, version, expires, length, body, .. } => {
                 let metadata = Metadata { version, expires, length };
                 let body = match body {
                     Body::Inline(bytes) => Ok(bytes.to_vec()),
@@ -51,7 +51,7 @@ impl DiskContent {
                 };
                 self.rows.insert(key.to_vec(), (metadata, body));
             }
-            Change::Delete { key, .. } => _ = self.rows.remove(key),
+            Change::Remove { key, .. } => _ = self.rows.remove(key),
             Change::Chunk { owner, number, bytes } => {
                 assert!(bytes.len() <= CHUNK_BYTES);
                 self.chunks.insert((owner, number), bytes.to_vec());
