@@ -171,6 +171,7 @@ const ROWS: &[ChecklistRow] = &[
     row("counters readable, for monitoring", &["restricted", "saturated"], Severity::Note),
     row("packet loss below 0.01 %", &["losses"], Severity::Warning),
     row("no errors in the kernel log", &["kernel-log"], Severity::Warning),
+    row("the store's disk quick and durable", &["store-disk"], Severity::Warning),
 ];
 
 const FILE_ROWS: &[FileRow] = &[

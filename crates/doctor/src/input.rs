@@ -6,7 +6,7 @@ use node::{
     Address, Device, Function, Gpu, LinkLayer, NetDev, Node, NodeType, Port, Reading, Role, Tree,
 };
 
-use super::{Evidence, Libfabric, rates};
+use super::{Evidence, Libfabric, StoreDisk, rates};
 
 /// A machine under examination.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +19,8 @@ pub struct CheckInput<'n> {
     pub expectations: Expectations,
     /// The state of libfabric, if this is the running machine and libfabric was queried.
     pub libfabric: Option<&'n Libfabric>,
+    /// The disk of the store on this machine, if there is one.
+    pub store_disk: Option<&'n StoreDisk>,
 }
 
 /// What the user expects; the default is nothing in particular.
@@ -38,9 +40,15 @@ impl Expectations {
 }
 
 impl<'n> CheckInput<'n> {
-    /// A machine of which nothing in particular is expected, without libfabric.
+    /// A machine of which nothing in particular is expected, without libfabric and store.
     pub fn new(node: &'n Node, tree: &'n Tree) -> Self {
-        CheckInput { node, tree, expectations: Expectations::default(), libfabric: None }
+        CheckInput {
+            node,
+            tree,
+            expectations: Expectations::default(),
+            libfabric: None,
+            store_disk: None,
+        }
     }
 
     /// The devices to check. In a container that was given devices, only those: it sees all devices of its host.

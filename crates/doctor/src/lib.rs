@@ -28,6 +28,7 @@ pub mod libfabric;
 pub mod peer;
 mod rates;
 pub mod since;
+mod store_disk;
 pub mod topo;
 pub mod watch;
 
@@ -36,6 +37,7 @@ pub use finding::{Evidence, Finding, Severity, changes_direction, one_line};
 pub use findings_report::{FindingsReport, SeverityCounts};
 pub use input::{CheckInput, Expectations, gbps, is_roce};
 pub use libfabric::Libfabric;
+pub use store_disk::StoreDisk;
 
 /// A check.
 #[derive(Debug, Clone, Copy)]
@@ -68,8 +70,8 @@ pub fn run_checks(input: &CheckInput<'_>, only: &[&Check]) -> FindingsReport {
     FindingsReport::new(input, findings)
 }
 
-/// Checks that find the reason for a missing device.
-const WITHOUT_DEVICES: [&str; 2] = ["modules", "libfabric"];
+/// Checks that find the reason for a missing device, and those of what works without one.
+const WITHOUT_DEVICES: [&str; 3] = ["modules", "libfabric", "store-disk"];
 
 impl Check {
     /// Runs the check. Findings that differ only in their subject are merged.

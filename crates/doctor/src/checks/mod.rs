@@ -34,6 +34,7 @@ mod rate;
 mod read_request;
 mod restricted;
 mod saturated;
+mod store_disk;
 mod versions;
 
 /// Every check.
@@ -71,4 +72,5 @@ pub const CHECKS: &[Check] = &[
     governor::CHECK,
     idle::CHECK,
     hugepages::CHECK,
+    store_disk::CHECK,
 ];

@@ -16,3 +16,4 @@ pub mod mtu;
 pub mod pcie;
 pub mod pfc;
 pub mod queues;
+pub mod store_disk;

@@ -6,6 +6,7 @@ mod compared;
 mod explained;
 mod libfabric;
 mod single_faults;
+mod store_disk;
 
 use std::path::{Path, PathBuf};
 

@@ -4,6 +4,7 @@ pub(crate) mod colours;
 mod document;
 mod libfabric;
 mod peer;
+mod store_disk;
 mod text;
 
 use std::ffi::OsStr;
@@ -16,6 +17,7 @@ use doctor::{self, CHECKS, Check, CheckInput, Expectations, FindingsReport, sinc
 use node::{Node, Tree};
 
 use crate::arguments::host::{HostArgs, check_devices};
+use crate::arguments::peer::Peer;
 use crate::output;
 use crate::output::{Exit, Failure, wrap};
 use crate::settings::Global;
@@ -67,6 +69,10 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "HOST")]
     peer: Option<String>,
 
+    /// Address of the metrics of a store on this machine, for the check `store-disk` [default: 127.0.0.1:8080 if one answers]
+    #[arg(long, value_name = "HOST:PORT")]
+    store: Option<Peer>,
+
     /// Show the checklist for machines in production
     #[arg(long, conflicts_with = "checks")]
     checklist: bool,
@@ -92,9 +98,11 @@ pub(crate) fn run(global: &Global, args: &DoctorArgs) -> Result<Exit, Failure> {
     check_sys(&tree)?;
     let node = Node::read(&tree);
     let libfabric = libfabric::query(global, &tree, &only)?;
+    let store_disk = store_disk::query(args.store.as_ref(), &tree, &only)?;
     let input = CheckInput {
         expectations: args.expectations(),
         libfabric: libfabric.as_ref(),
+        store_disk: store_disk.as_ref(),
         ..CheckInput::new(&node, &tree)
     };
     let mut report = doctor::run_checks(&input, &only);
@@ -215,7 +223,8 @@ fn changes_since(
     let before = Node::read(&tree);
     let then = CheckInput { expectations: now.expectations, ..CheckInput::new(&before, &tree) };
     let earlier = doctor::run_checks(&then, only);
-    let report = doctor::run_checks(&CheckInput { libfabric: None, ..*now }, only);
+    let report =
+        doctor::run_checks(&CheckInput { libfabric: None, store_disk: None, ..*now }, only);
     Ok(since::compare((&before, &earlier), (now.node, &report)))
 }
 

@@ -4,6 +4,7 @@
 //! missing, and the others are not delayed. A reading younger than the interval is reused.
 
 mod collector;
+pub(crate) mod store_metrics;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

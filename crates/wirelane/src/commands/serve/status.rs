@@ -193,6 +193,7 @@ impl Status {
                 WhenFull::Refuse => "refuse",
             },
             data_dir: engine.disk_status().map(|status| status.disk.path().display().to_string()),
+            node: engine.disk_status().and_then(|status| status.disk.node().map(str::to_owned)),
             disk_bytes: engine.disk_status().map(|status| status.disk.bytes()),
             epoch: engine.epoch(),
             keys: usage.keys,
@@ -229,6 +230,8 @@ struct StoreReport {
     when_full: &'static str,
     /// `null`: not persistent.
     data_dir: Option<String>,
+    /// The UUID of the store, which stays with its data directory.
+    node: Option<String>,
     disk_bytes: Option<u64>,
     epoch: u64,
     /// In memory; there may be more on the disk.

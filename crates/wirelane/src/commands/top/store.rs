@@ -1,14 +1,13 @@
 //! Reads the `/metrics` of the store on this machine, for each sample.
 
-use std::net::SocketAddr;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
 use doctor::watch::{CollectorRun, SampledStore};
-use web::GetError;
 
 use crate::arguments::peer::Peer;
 use crate::output::Failure;
+use crate::watch::store_metrics;
 
 /// Polls a store, on a separate thread.
 #[derive(Debug)]
@@ -24,8 +23,7 @@ type Answer = Result<SampledStore, String>;
 impl StorePoller {
     /// Polls the named store, or else one at the default address of `serve`.
     pub(super) fn start(named: Option<&Peer>) -> Result<StorePoller, Failure> {
-        let default = || "127.0.0.1:8080".parse().map_err(Failure::failed);
-        let peer = named.cloned().map_or_else(default, Ok)?;
+        let peer = named.cloned().map_or_else(store_metrics::default_address, Ok)?;
         let (requests, received) = mpsc::channel();
         let (sender, answers) = mpsc::channel();
         let is_named = named.is_some();
@@ -82,83 +80,34 @@ fn answer(peer: &Peer, is_named: bool, requests: &Receiver<()>, answers: &Sender
 }
 
 fn query(peer: &Peer) -> Answer {
-    let addresses = peer.resolve().map_err(|failure| failure.to_string())?;
-    let mut last = format!("{peer} has no address");
-    for address in addresses {
-        match fetch(address) {
-            Ok(text) => {
-                let none = || format!("http://{peer}/metrics has no metrics of a store");
-                return parse(&text, &peer.to_string()).ok_or_else(none);
-            }
-            Err(why) => last = format!("read http://{peer}/metrics: {why}"),
-        }
-    }
-    Err(last)
-}
-
-fn fetch(address: SocketAddr) -> Result<String, String> {
-    web::get(address, "/metrics", HTTP_TIMEOUT, MAX_BYTES).map_err(|error| match error {
-        GetError::Status(401 | 403) => {
-            "credentials required — use the address of the store's --metrics".to_owned()
-        }
-        error => error.to_string(),
-    })
+    let text = store_metrics::fetch(peer)?;
+    let none = || format!("http://{peer}/metrics has no metrics of a store");
+    parse(&text, &peer.to_string()).ok_or_else(none)
 }
 
 /// Samples of the text format, by name without the prefix, which is configurable.
 fn parse(text: &str, address: &str) -> Option<SampledStore> {
-    let samples = || text.lines().filter_map(sample);
-    let prefix = samples().find_map(|sample| sample.name.strip_suffix("store_keys"))?;
     let mut store = SampledStore { address: address.to_owned(), ..SampledStore::default() };
-    for Sample { name, labels, value } in samples() {
-        let Some(name) = name.strip_prefix(prefix) else { continue };
-        let name = match label(labels, "quantile") {
-            None => name.to_owned(),
-            Some("0.99") => format!("{name}_p99"),
+    for sample in store_metrics::samples(text)? {
+        let name = match sample.label("quantile").as_deref() {
+            None => sample.name.to_owned(),
+            Some("0.99") => format!("{}_p99", sample.name),
             // Quantiles cannot be summed.
             Some(_) => continue,
         };
         if name.ends_with("_bucket") {
             continue;
         }
-        if let ("links", Some(transport)) = (name.as_str(), label(labels, "transport")) {
-            store.links.insert(doctor::one_line(transport), value);
+        if let ("links", Some(transport)) = (name.as_str(), sample.label("transport")) {
+            store.links.insert(doctor::one_line(&transport), sample.value);
         }
-        *store.numbers.entry(name).or_default() += value;
+        *store.numbers.entry(name).or_default() += sample.value;
     }
     Some(store)
 }
 
-struct Sample<'t> {
-    name: &'t str,
-    labels: &'t str,
-    value: f64,
-}
-
-/// `name{label="value"} 7`; `None` if the value is not a finite number.
-fn sample(line: &str) -> Option<Sample<'_>> {
-    if line.starts_with('#') {
-        return None;
-    }
-    let (series, value) = line.trim_end().rsplit_once(' ')?;
-    let value = value.parse::<f64>().ok().filter(|value| value.is_finite())?;
-    let (name, labels) = series.split_once('{').unwrap_or((series, ""));
-    Some(Sample { name, labels: labels.trim_end_matches('}'), value })
-}
-
-/// The value of a label. The labels used here have no quotes or commas in their values.
-fn label<'t>(labels: &'t str, name: &str) -> Option<&'t str> {
-    labels.split(',').find_map(|label| {
-        let (known, value) = label.split_once('=')?;
-        (known.trim() == name).then(|| value.trim_matches('"'))
-    })
-}
-
-/// Time for a store to answer.
-const HTTP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Pause before a store that the user did not name is tried again.
 const RETRY_PAUSE: Duration = Duration::from_secs(5);
-const MAX_BYTES: usize = 4 << 20;
 
 #[cfg(test)]
 mod tests {
