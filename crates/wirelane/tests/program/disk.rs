@@ -83,19 +83,19 @@ impl Drop for Small {
     }
 }
 
-fn client(server: &Server) -> Client {
+pub(super) fn client(server: &Server) -> Client {
     let settings = kv_client::Settings::new(&*server.links);
     Client::connect(settings).expect("it is there")
 }
 
 /// A unique value for this key and stamp.
-fn value(key: u32, stamp: u32) -> Vec<u8> {
+pub(super) fn value(key: u32, stamp: u32) -> Vec<u8> {
     let length = [300, 5000, 40_000, 700_000][key as usize % 4];
     let word = |at: u32| (at ^ key << 16 ^ stamp << 8).wrapping_mul(0x9e37_79b9).to_le_bytes();
     (0..length / 4).flat_map(word).collect()
 }
 
-fn name(key: u32) -> Vec<u8> {
+pub(super) fn name(key: u32) -> Vec<u8> {
     format!("key/{key}").into_bytes()
 }
 
@@ -238,101 +238,4 @@ fn a_disk_that_fails_refuses_writes_until_it_works_and_loses_nothing() {
     drop((client, server));
     let server = Server::start(&["--memory", "4MiB", "--data-dir", data]);
     has(&mut self::client(&server), &kept);
-}
-
-/// A library that makes every so many writes and syncs of files in a folder `log` or `long` fail with EIO, before or after
-/// they were done.
-const FAILING_CALLS: &str = r#"
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <errno.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/types.h>
-#include <unistd.h>
-static atomic_int calls;
-static int fails(int fd) {
-    char name[64], path[4096];
-    snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
-    ssize_t length = readlink(name, path, sizeof path - 1);
-    if (length < 0) return 0;
-    path[length] = 0;
-    if (!strstr(path, "/data/log/") && !strstr(path, "/data/long/")) return 0;
-    return atomic_fetch_add(&calls, 1) % 23 == 22;
-}
-ssize_t pwrite64(int fd, const void *bytes, size_t length, off64_t at) {
-    ssize_t (*real)(int, const void *, size_t, off64_t) = dlsym(RTLD_NEXT, "pwrite64");
-    if (!fails(fd)) return real(fd, bytes, length, at);
-    if (length > 100) real(fd, bytes, length / 2, at);
-    errno = EIO;
-    return -1;
-}
-int fdatasync(int fd) {
-    int (*real)(int) = dlsym(RTLD_NEXT, "fdatasync");
-    int failed = fails(fd), done = real(fd);
-    if (!failed) return done;
-    errno = EIO;
-    return -1;
-}
-"#;
-
-/// Writes and syncs fail now and then. What is acknowledged is there, also after kills; what is refused may be there.
-#[test]
-fn a_disk_with_errors_loses_nothing() {
-    let directory = TempDir::new().expect("a directory");
-    let [source, library] = ["calls.c", "calls.so"].map(|name| directory.path().join(name));
-    std::fs::write(&source, FAILING_CALLS).expect("there is space");
-    let mut compiler = Command::new("cc");
-    compiler.args(["-shared", "-fPIC", "-o"]).args([&library, &source]).arg("-ldl");
-    assert!(compiler.status().expect("cc runs").success());
-    let data = directory.path().join("data");
-    let data = data.to_str().expect("a plain path");
-    let any = "127.0.0.1:0";
-    let serve = |with_faults: bool| {
-        let mut command = wirelane(&["serve", "--http", any, "--listen", any]);
-        command.args(["--memory", "4MiB", "--data-dir", data]);
-        if with_faults {
-            command.env("LD_PRELOAD", &library);
-        }
-        Server::of(command)
-    };
-    // The acknowledged stamp of each key, and those that were refused after it.
-    let mut known: HashMap<u32, (u32, Vec<u32>)> = HashMap::new();
-    let (mut acknowledged, mut refused) = (0, 0);
-    for round in 0..4 {
-        // The first start creates files.
-        let server = serve(round > 0);
-        let mut client = client(&server);
-        for n in 0..150 {
-            let (key, stamp) = (n * 7 % 53, round * 1000 + n);
-            match client.put(&name(key), &value(key, stamp), &PutOptions::default()) {
-                Ok(_) => {
-                    known.insert(key, (stamp, Vec::new()));
-                    acknowledged += 1;
-                }
-                Err(error) => {
-                    assert!(error.to_string().contains("disk"), "{error}");
-                    if let Some((_, maybe)) = known.get_mut(&key) {
-                        maybe.push(stamp);
-                    }
-                    refused += 1;
-                }
-            }
-        }
-        drop((client, server));
-        let server = serve(false);
-        let mut client = self::client(&server);
-        for (key, (stamp, maybe)) in &mut known {
-            let got = client.get(&name(*key)).expect("an answer").expect("it was acknowledged");
-            let is_stamp = |stamp: &&u32| got.to_vec() == value(*key, **stamp);
-            let found = std::iter::once(&*stamp).chain(&*maybe).find(is_stamp);
-            *stamp = *found.unwrap_or_else(|| panic!("round {round}: {key} has another value"));
-            maybe.clear();
-        }
-        drop((client, server));
-        let fsck = wirelane(&["kv", "fsck", data]).output().expect("fsck runs");
-        assert_eq!(fsck.status.code(), Some(0), "{}{}", stdout(&fsck), stderr(&fsck));
-    }
-    assert!(acknowledged > 300 && refused > 10, "{acknowledged} acknowledged, {refused} refused");
 }

@@ -67,15 +67,21 @@ fn write(
     }
 }
 
+/// Whether faults are tried in the numbers of `cargo xtask test --full`.
+pub(super) fn is_long_run() -> bool {
+    std::env::var("WIRELANE_TEST_DISK").is_ok_and(|run| run == "long")
+}
+
 #[test]
-fn acknowledged_writes_survive_ten_kills() {
+fn acknowledged_writes_survive_kills() {
     let directory = TempDir::new().expect("a directory");
     let data = directory.path().join("data");
     let data = data.to_str().expect("a plain path");
     let start = || Server::start(&["--memory", "16MiB", "--data-dir", data]);
     let mut writers: Vec<HashMap<u64, Known>> = (0..4).map(|_| HashMap::new()).collect();
     let mut acknowledged = 0;
-    for round in 1..=10 {
+    let rounds = if is_long_run() { 200 } else { 10 };
+    for round in 1..=rounds {
         let mut server = start();
         let (address, over) = (server.links.clone(), AtomicBool::new(false));
         std::thread::scope(|scope| {
@@ -83,7 +89,7 @@ fn acknowledged_writes_survive_ten_kills() {
                 let (address, over) = (&address, &over);
                 scope.spawn(move || write(address, writer as u64, round, known, over));
             }
-            std::thread::sleep(Duration::from_millis(200 + 37 * round));
+            std::thread::sleep(Duration::from_millis(200 + 37 * (round % 10)));
             server.child.kill().expect("it is there to be killed");
             over.store(true, Ordering::SeqCst);
         });

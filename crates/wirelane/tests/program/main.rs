@@ -7,6 +7,7 @@ mod config;
 mod data_directory;
 mod devices;
 mod disk;
+mod disk_faults;
 mod doctor;
 mod documents;
 mod durable;

@@ -1,7 +1,7 @@
 //! A server that a test starts, and its end.
 
 use std::io::{BufRead, BufReader, Lines};
-use std::process::{Child, ChildStderr, Command, Stdio};
+use std::process::{Child, ChildStderr, Command, Output, Stdio};
 
 use serde_json::Value;
 
@@ -31,27 +31,54 @@ impl Server {
 
     /// Starts a server with this command.
     pub(crate) fn of(mut command: Command) -> Self {
-        let mut child = command.stderr(Stdio::piped()).spawn().expect("the server starts");
-        let mut log = BufReader::new(child.stderr.take().expect("piped")).lines();
-        let mut greeting = Vec::new();
-        for line in log.by_ref() {
-            greeting.push(line.expect("text"));
-            if greeting.last().is_some_and(|line| line.starts_with("RDMA")) {
+        let child = command.stderr(Stdio::piped()).spawn().expect("the server starts");
+        let mut server = Server::reading(child);
+        assert!(server.read_greeting(), "it ended after {:?}", server.greeting);
+        server
+    }
+
+    /// The same, if the server may end before it serves: then its output.
+    pub(crate) fn try_of(mut command: Command) -> Result<Self, Output> {
+        let child = command.stderr(Stdio::piped()).spawn().expect("the program runs");
+        let mut server = Server::reading(child);
+        if server.read_greeting() {
+            return Ok(server);
+        }
+        let status = server.child.wait().expect("it ends");
+        let stderr = server.greeting.join("\n").into_bytes();
+        Err(Output { status, stdout: Vec::new(), stderr })
+    }
+
+    fn reading(mut child: Child) -> Self {
+        let log = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let [address, links] = [const { String::new() }; 2];
+        Server { child, address, links, greeting: Vec::new(), log }
+    }
+
+    /// Reads the first lines; returns whether the server serves.
+    fn read_greeting(&mut self) -> bool {
+        let mut is_serving = false;
+        for line in self.log.by_ref() {
+            self.greeting.push(line.expect("text"));
+            is_serving = self.greeting.last().is_some_and(|line| line.starts_with("RDMA"));
+            if is_serving {
                 break;
             }
         }
-        let after = |mark: &str| {
-            // The last one: if devices are slow to answer, the address of links follows when they are open.
-            greeting
-                .iter()
-                .rev()
-                .find_map(|line| line.strip_prefix(mark)?.split_whitespace().next())
-                .unwrap_or_else(|| panic!("no address after {mark} in {greeting:?}"))
-                .to_owned()
-        };
-        let (address, links) =
-            (after("HTTP  ").split_once("://").expect("a URL").1.to_owned(), after("links "));
-        Server { child, address, links, greeting, log }
+        if is_serving {
+            self.address = self.after("HTTP  ").split_once("://").expect("a URL").1.to_owned();
+            self.links = self.after("links ");
+        }
+        is_serving
+    }
+
+    /// The word after these in the first lines. The last one: if devices are slow to answer, the address of links follows
+    /// when they are open.
+    fn after(&self, mark: &str) -> String {
+        let words =
+            |line: &'_ String| Some(line.strip_prefix(mark)?.split_whitespace().next()?.to_owned());
+        let found = self.greeting.iter().rev().find_map(words);
+        found.unwrap_or_else(|| panic!("no address after {mark} in {:?}", self.greeting))
     }
 
     /// GET with curl, as in the greeting.
