@@ -1,6 +1,7 @@
 //! The lab, used as by a user. Each test boots a machine, so there are few, with many checks each.
 #![allow(missing_docs, reason = "a test")]
 
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -90,7 +91,7 @@ fn a_killed_lab_kills_its_machine() {
 #[test]
 fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
     let disk = Disk::new();
-    let disk_path = disk.0.to_str().expect("a plain path");
+    let disk_path = disk.path();
     let write = "set -e
         mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
         mount /dev/vda /mnt
@@ -116,53 +117,79 @@ fn a_power_cut_loses_what_was_not_synced_and_nothing_else() {
 }
 
 /// The store on a disk of a machine that loses power while clients write: all acknowledged values exist afterwards, and
-/// nothing is damaged.
+/// nothing is damaged. In a long run again and again, after another number of writes each time.
 #[test]
 fn a_store_has_all_it_acknowledged_after_a_power_cut() {
+    let is_long_run = std::env::var("WIRELANE_TEST_DISK").is_ok_and(|run| run == "long");
     let disk = Disk::new();
-    let disk_path = disk.0.to_str().expect("a plain path");
-    let write = "set -e
-        mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
+    let mut acknowledged = Vec::new();
+    for round in 0..if is_long_run { 10 } else { 1 } {
+        let enough = 16 + round * 13 % 31;
+        let now = acknowledged_before_a_power_cut(&disk, round, enough);
+        assert!(now.len() > 10, "too few writes for a test: {now:?}");
+        acknowledged.extend(now);
+        let kept = keys_after_a_power_cut(&disk);
+        let lost: Vec<_> = acknowledged.iter().filter(|key| !kept.contains(*key)).collect();
+        let all = acknowledged.len();
+        assert!(lost.is_empty(), "round {round}: acknowledged and lost: {lost:?}, of {all}");
+    }
+}
+
+/// Writes until this many writes are acknowledged, and cuts the power; returns their keys.
+fn acknowledged_before_a_power_cut(disk: &Disk, round: u32, enough: u32) -> Vec<String> {
+    let write = format!(
+        "set -e
+        [ {round} -gt 0 ] || mkfs.ext4 -q -E lazy_itable_init=0,lazy_journal_init=0 /dev/vda
         mount /dev/vda /mnt
         wirelane serve --memory 64MiB --transport tcp --data-dir /mnt/data 2>/dev/null &
         head -c 700000 /dev/urandom >/tmp/long
-        put() { wirelane kv --transport tcp put \"$@\" 2>/dev/null; }
+        put() {{ wirelane kv --transport tcp put \"$@\" 2>/dev/null; }}
         until put first 1; do sleep 0.2; done
         : >/tmp/acknowledged
-        (n=0
-        while n=$((n + 1)); put short/$n $n; do echo short/$n; echo >>/tmp/acknowledged; done) &
-        (n=0
-        while n=$((n + 1)); put long/$n -f /tmp/long; do echo long/$n; echo >>/tmp/acknowledged; done) &
+        write() {{
+            kind=$1 n=0
+            shift
+            while n=$((n + 1)); put $kind/{round}/$n \"$@\"; do echo $kind/{round}/$n; echo >>/tmp/acknowledged; done
+        }}
+        write short 7 &
+        write long -f /tmp/long &
         # Together with much more load.
         wirelane kv --transport tcp bench --read-ratio 0 --duration 500 --depth 8 >/dev/null 2>&1 &
-        until [ $(wc -l </tmp/acknowledged) -ge 16 ]; do sleep 0.2; done
+        until [ $(wc -l </tmp/acknowledged) -ge {enough} ]; do sleep 0.2; done
         echo b >/proc/sysrq-trigger
-        sleep 60";
-    let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", write]);
+        sleep 60"
+    );
+    let output = lab(&["--disk", disk.path(), "--rails", "0", "--", "sh", "-c", &write]);
     assert_eq!(output.status.code(), Some(125), "{}", text(&output.stderr));
-    let output_text = text(&output.stdout);
     // The last line may be incomplete.
-    let acknowledged: Vec<&str> =
-        output_text.rsplit_once('\n').unwrap_or_default().0.lines().collect();
-    assert!(acknowledged.len() > 10, "too few writes for a test: {output_text}");
+    let output_text = text(&output.stdout);
+    let complete = output_text.rsplit_once('\n').unwrap_or_default().0;
+    complete.lines().map(str::to_owned).collect()
+}
 
+/// The keys that a store has on the disk when it is started again; none of its values is damaged.
+fn keys_after_a_power_cut(disk: &Disk) -> HashSet<String> {
     let read = "mount /dev/vda /mnt || { dmesg | tail >&2; exit 1; }
         wirelane serve --memory 64MiB --transport tcp --data-dir /mnt/data 2>/tmp/log &
         until wirelane kv --transport tcp exists first 2>/dev/null; do sleep 0.2; done
         wirelane kv --transport tcp ls
-        wirelane kv fsck /mnt/data >&2";
-    let output = lab(&["--disk", disk_path, "--rails", "0", "--", "sh", "-c", read]);
+        wirelane kv fsck /mnt/data >&2
+        kill $!
+        wait $! || true
+        umount /mnt";
+    let output = lab(&["--disk", disk.path(), "--rails", "0", "--", "sh", "-c", read]);
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    let output_text = text(&output.stdout);
-    let kept: std::collections::HashSet<&str> = output_text.lines().collect();
-    let lost: Vec<&&str> = acknowledged.iter().filter(|key| !kept.contains(**key)).collect();
-    assert!(lost.is_empty(), "acknowledged and lost: {lost:?}, of {}", acknowledged.len());
+    text(&output.stdout).lines().map(str::to_owned).collect()
 }
 
 /// The file of a disk, removed on drop.
 struct Disk(PathBuf);
 
 impl Disk {
+    fn path(&self) -> &str {
+        self.0.to_str().expect("a plain path")
+    }
+
     fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);

@@ -154,6 +154,7 @@ fn host_tests(programs: Programs, args: &TestArgs, log: &Mutex<File>) -> Result<
         command.env("RUST_TEST_THREADS", THREADS_PER_PROGRAM);
         if args.full {
             command.envs([("WIRELANE_SIMULATIONS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
+            command.env("WIRELANE_TEST_DISK", "long");
         } else if args.quick {
             command.env("WIRELANE_SIMULATIONS", "100");
         }
@@ -211,6 +212,8 @@ fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Resul
 fn in_a_machine(programs: &[Program], full: bool) -> Command {
     // A busy machine takes three times as long as a quiet one.
     let mut lab = task_command(&["lab", "--built", "--timeout", "3000"]);
+    // With two, much of their time is spent on waiting for each other: there are two machines on two CPUs.
+    lab.args(["--cpus", "1"]);
     if full {
         // A gibibyte in flight is in the memory of both ends.
         lab.args(["--memory", "6144"]);
