@@ -173,7 +173,7 @@ fn keys_after_a_power_cut(disk: &Disk) -> HashSet<String> {
         wirelane serve --memory 64MiB --transport tcp --data-dir /mnt/data 2>/tmp/log &
         until wirelane kv --transport tcp exists first 2>/dev/null; do sleep 0.2; done
         wirelane kv --transport tcp ls
-        wirelane kv fsck /mnt/data >&2
+        wirelane kv fsck /mnt/data >&2 || exit 1
         kill $!
         wait $! || true
         umount /mnt";

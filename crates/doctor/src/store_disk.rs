@@ -14,20 +14,20 @@ pub struct StoreDisk {
     pub queue: u64,
     /// Batches saved since the start, each with one sync.
     pub saves: u64,
-    /// The upper bound of the p50 of their duration, in seconds.
-    pub save_p50: Option<f64>,
-    /// The upper bound of the p99.
-    pub save_p99: Option<f64>,
-    /// How long ago the last one was, in seconds; `None` before the first.
-    pub last_save_age: Option<f64>,
+    /// The p50 of their duration, between these seconds.
+    pub save_p50: Option<(f64, f64)>,
+    /// The p99.
+    pub save_p99: Option<(f64, f64)>,
+    /// How long the current save has run, in seconds; 0 if there is none.
+    pub save_running: f64,
     /// The bytes of the log.
     pub log_bytes: u64,
     /// All bytes on the disk.
     pub bytes: u64,
-    /// Values found damaged since the start.
+    /// Reads that found a damaged value since the start.
     pub damaged: u64,
-    /// By how many seconds the clock was set since the start; negative: back.
-    pub clock_step_seconds: f64,
+    /// By how many seconds the clock was set since the start, forward or back.
+    pub clock_set: f64,
     /// How many seconds the machine slept since the start.
-    pub suspended_seconds: f64,
+    pub suspended: f64,
 }

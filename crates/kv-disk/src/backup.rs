@@ -14,6 +14,7 @@ use crate::check::Discard;
 use crate::contents::Layout;
 use crate::directory::Disk;
 use crate::error::{Error, ErrorKind};
+use crate::identity::Identity;
 use crate::index::Row;
 use crate::metadata::Metadata;
 use crate::position::Position;
@@ -85,6 +86,8 @@ pub fn restore(file: &Path, directory: &Path, progress: impl FnMut(u64, u64)) ->
     let moved = restored.and_then(|()| {
         let rename = |from: &Path, to: &Path| std::fs::rename(from, to);
         rename(new.long_values().folder(), long_values.folder()).map_err(failed)?;
+        // The store that was here: the restored one is another.
+        Identity::remove(&layout.directory).map_err(failed)?;
         // From here on there is a store. Without the index it would be made again.
         rename(&new.log(), &layout.log()).map_err(failed)?;
         rename(&new.index(), &layout.index()).map_err(failed)?;

@@ -21,7 +21,8 @@ pub enum Change<'c> {
         body: Body<'c>,
     },
     /// Removes the value of a key. In a shard, the removal is kept until [`forget_removals`](crate::Writer::forget_removals),
-    /// so that a copy of the shard that missed it learns of it.
+    /// so that a copy of the shard that missed it learns of it. Versions in a shard are unique, and each change has a later one
+    /// than those before.
     Remove {
         /// The shard of the key.
         shard: Option<Shard>,
@@ -51,7 +52,7 @@ pub type Shard = u16;
 pub enum Removal {
     /// It was deleted.
     Deletion,
-    /// It expired. The version of this change is that of the value.
+    /// It expired. This has the version of the value, and is not kept: each copy lets values expire by itself.
     Expiry,
     /// It was evicted to make space.
     Eviction,

@@ -6,8 +6,10 @@
 
 use std::sync::Arc;
 
+use crate::change::Shard;
 use crate::contents::start_of;
 use crate::error::Error;
+use crate::index::RemovedRow;
 use crate::log::{ScannedRecord, SegmentReader};
 use crate::recent::Change;
 use crate::record::{Record, RecordKind};
@@ -43,6 +45,15 @@ impl MovedRecord {
         }
     }
 
+    /// A removal that need not be kept is like one of a store without shards.
+    pub(crate) fn forget_removal(&mut self, is_forgotten: impl Fn(Shard, u64) -> bool) {
+        let header = &mut self.record.header;
+        let is_forgotten = |shard: Shard| is_forgotten(shard, header.version);
+        if header.kind.removal().is_some() && header.shard.is_some_and(is_forgotten) {
+            header.shard = None;
+        }
+    }
+
     pub(crate) fn long(&self) -> Option<u64> {
         self.record.long
     }
@@ -70,7 +81,7 @@ impl Writer {
         }
     }
 
-    /// Reads records that the next batch appends again: about so many bytes, or a part of the segment that has none.
+    /// Reads records that the next batch appends again, until there are about this many bytes, or `MAX_BYTES_READ` were read.
     pub(crate) fn collect(&mut self, bytes: usize) {
         let Some(compaction) = self.compaction.take() else { return };
         let number = compaction.reader.segment.number;
@@ -146,7 +157,7 @@ impl Writer {
     /// Which of these records are still needed.
     fn are_needed(&self, records: &[ScannedRecord], is_oldest: bool) -> Result<Vec<bool>, Error> {
         loop {
-            // One reading of the index for all: it locks nothing for each of them.
+            // One read transaction for all: it locks nothing for each of them.
             let applied = self.contents.recent.applied_count();
             self.index.freeze()?;
             let needed = records.iter().map(|record| self.is_needed(record, is_oldest)).collect();
@@ -168,21 +179,27 @@ impl Writer {
         Ok(match header.kind.removal() {
             None => current.is_some_and(|row| row.at == record.at),
             Some(_) if current.is_some() => false,
-            Some(_) => !is_oldest || self.keeps_removal(record)?,
+            // Of a key that was removed several times, only the last removal is kept: an earlier one must not follow it in the log.
+            Some(_) => match self.kept_removal(record)? {
+                Some(kept) => kept.at == record.at,
+                None => !is_oldest,
+            },
         })
     }
 
-    /// Whether the index keeps this removal.
-    fn keeps_removal(&self, record: &ScannedRecord) -> Result<bool, Error> {
+    /// The removal of this key that is kept for copies of its shard.
+    fn kept_removal(&self, record: &ScannedRecord) -> Result<Option<RemovedRow>, Error> {
         if record.header.shard.is_none() {
-            return Ok(false);
+            return Ok(None);
         }
         let row = match self.contents.recent.get(&record.key) {
             Some(Change::Removed(row)) => Some(row),
             Some(Change::Value(_)) => None,
             None => self.index.removal(&record.key)?,
         };
-        Ok(row.is_some_and(|row| row.at == record.at))
+        Ok(row.filter(|row| {
+            row.kept_in().is_some_and(|shard| !self.is_forgotten(shard, row.version))
+        }))
     }
 
     /// Keeps a record for the next batch; returns whether it is intact.

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock, fstatfs};
 use crate::contents::{Contents, Layout};
 use crate::error::{Error, ErrorKind};
 use crate::identity::Identity;
+use crate::index;
 use crate::reader::Reader;
 use crate::upgrade::{self, Upgraded};
 use crate::writer::Writer;
@@ -23,7 +24,7 @@ pub struct Disk {
     /// Those that the last writer opened.
     contents: Mutex<Option<Arc<Contents>>>,
     /// The UUID of the store, from its first writer on.
-    node: OnceLock<String>,
+    store_id: OnceLock<String>,
     /// Locked until they are dropped; the kernel releases the locks if the process dies.
     _locks: [File; 2],
 }
@@ -69,9 +70,10 @@ impl Disk {
             let _ = File::open(level).and_then(|directory| directory.sync_all());
         }
         Ok(Disk {
-            path: path.to_owned(),
+            // So that other programs find it, whatever their working directory.
+            path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
             contents: Mutex::new(None),
-            node: OnceLock::new(),
+            store_id: OnceLock::new(),
             _locks: [directory, lock_file],
         })
     }
@@ -91,15 +93,26 @@ impl Disk {
         }
     }
 
+    /// Whether the index has tables of another version: then opening it for writing makes the index again, from all of the log.
+    pub fn has_other_index(&self) -> bool {
+        index::has_other_version(&Layout::new(&self.path).index())
+    }
+
     /// Opens it for writing. Only one writer may be open at a time; readers are opened by it.
     pub fn writer(&self) -> Result<Writer, Error> {
         let layout = Layout::new(&self.path);
-        let identity = Identity::ensure(&self.path)?;
+        // A directory of a newer format is refused before anything is changed.
+        Identity::read(&self.path)?;
         upgrade::remove_left(&layout);
         let writer = Writer::open(layout)?;
         *self.contents.lock().unwrap_or_else(PoisonError::into_inner) =
             Some(writer.contents.clone());
-        let _ = self.node.set(identity.node);
+        match Identity::ensure(&self.path) {
+            Ok(identity) => _ = self.store_id.set(identity.store),
+            // A store on a full disk can still be read; the next start creates it.
+            Err(error) if error.kind() == ErrorKind::Full => {}
+            Err(error) => return Err(error),
+        }
         Ok(writer)
     }
 
@@ -116,8 +129,8 @@ impl Disk {
     }
 
     /// The UUID of the store, once it was opened for writing. It stays with the directory; a backup does not have it.
-    pub fn node(&self) -> Option<&str> {
-        self.node.get().map(String::as_str)
+    pub fn store_id(&self) -> Option<&str> {
+        self.store_id.get().map(String::as_str)
     }
 
     /// The path of the directory.

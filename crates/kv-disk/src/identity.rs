@@ -16,7 +16,7 @@ pub(crate) const FORMAT: u32 = 3;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// A random UUID. A directory made from a backup has another one.
-    pub(crate) node: String,
+    pub(crate) store: String,
 }
 
 impl Identity {
@@ -25,7 +25,7 @@ impl Identity {
         match Identity::read(directory)? {
             Some(identity) => Ok(identity),
             None => {
-                let identity = Identity { node: random_uuid()? };
+                let identity = Identity { store: random_uuid()? };
                 identity.write(directory)?;
                 Ok(identity)
             }
@@ -46,6 +46,15 @@ impl Identity {
         }
     }
 
+    /// Removes the identity of a directory; durable when this returns.
+    pub(crate) fn remove(directory: &Path) -> io::Result<()> {
+        match fs::remove_file(path(directory)) {
+            Ok(()) => File::open(directory)?.sync_all(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     fn parse(text: &str, path: &Path) -> Result<Self, Error> {
         let (content, sum) = text.rsplit_once(SUM).ok_or_else(|| damaged(path))?;
         if sum.strip_suffix('\n') != Some(&checksum(content)) {
@@ -63,8 +72,8 @@ impl Identity {
             );
             return Err(Error::new(ErrorKind::Refused, text));
         }
-        let node = value("node").ok_or_else(|| damaged(path))?;
-        Ok(Identity { node: node.to_owned() })
+        let store = value("store").ok_or_else(|| damaged(path))?;
+        Ok(Identity { store: store.to_owned() })
     }
 
     /// Writes it; it is durable when this returns.
@@ -72,7 +81,7 @@ impl Identity {
         let path = path(directory);
         let failed =
             |error: io::Error| Error::of_system(&format!("write {}", path.display()), &error);
-        let content = format!("format {FORMAT}\nnode {}\n", self.node);
+        let content = format!("format {FORMAT}\nstore {}\n", self.store);
         let text = format!("{content}{SUM}{}\n", checksum(&content));
         let part = path.with_extension("part");
         let mut options = OpenOptions::new();
@@ -113,8 +122,8 @@ fn random_uuid() -> Result<String, Error> {
 #[cold]
 fn damaged(path: &Path) -> Error {
     let text = format!(
-        "read {0}: damaged — restore it from a copy of the directory, or remove it: the store is then a new node with the \
-         same values",
+        "read {0}: damaged — restore it from a copy of the directory, or remove it: the store then has another UUID, and \
+         the same values",
         path.display()
     );
     Error::new(ErrorKind::Damaged, text)

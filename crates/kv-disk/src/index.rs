@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as ErrorKindOfIo, Read};
 use std::os::unix::fs::OpenOptionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, Row as Columns, params};
 
@@ -68,7 +68,7 @@ pub(crate) struct Row {
     pub(crate) long: Option<u64>,
 }
 
-/// A key that has no value any more. The index keeps it if it has a shard.
+/// A key that has no value any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RemovedRow {
     pub(crate) shard: Option<Shard>,
@@ -102,7 +102,7 @@ pub(crate) struct Progress {
 pub(crate) struct SegmentUse {
     /// The bytes of records that the index refers to.
     pub(crate) live: u64,
-    /// The bytes of records which say that a key has no value.
+    /// The bytes of records which say that a key has no value, and which the index does not keep.
     pub(crate) removals: u64,
 }
 
@@ -158,6 +158,10 @@ impl IndexWriter {
                 "BEGIN IMMEDIATE; {TABLES} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
             );
             connection.execute_batch(&create).map_err(failed)?;
+            // So that the file itself says what it is.
+            connection
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                .map_err(failed)?;
         }
         check_format(&connection, path)?;
         Ok(IndexWriter { connection })
@@ -252,7 +256,7 @@ impl IndexWriter {
                         delete.execute(params![key])?;
                     }
                     let mut new_use = in_use(segments, row.at.segment);
-                    match row.shard {
+                    match row.kept_in() {
                         None => new_use.removals += removal_bytes(key),
                         Some(shard) => {
                             new_use.live += removal_bytes(key);
@@ -435,6 +439,19 @@ impl IndexReader {
         version: u64,
         max: usize,
     ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
+        // Both tables as they are at one moment: else a change from one to the other could be missed.
+        self.freeze()?;
+        let changes = self.changes_in_transaction(shard, version, max);
+        self.unfreeze()?;
+        changes
+    }
+
+    fn changes_in_transaction(
+        &self,
+        shard: Shard,
+        version: u64,
+        max: usize,
+    ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
         let mut changes = Vec::new();
         for select in [VALUES_SINCE, REMOVALS_SINCE] {
             let mut statement = self.statement(select)?;
@@ -495,9 +512,9 @@ impl IndexReader {
         bytes.map(|bytes: i64| bytes as u64).map_err(failed_read)
     }
 
-    /// Errors of the database, as SQLite reports them.
+    /// Errors of the database, as SQLite reports them, and removals that are damaged.
     pub(crate) fn problems(&self) -> Result<Vec<String>, Error> {
-        let mut problems = Vec::new();
+        let mut problems = self.damaged_removals()?;
         let mut statement = self.statement("PRAGMA integrity_check(100)")?;
         let mut rows = statement.query([]).map_err(failed_read)?;
         loop {
@@ -513,6 +530,24 @@ impl IndexReader {
                 problems.push(problem);
             }
         }
+    }
+}
+
+impl IndexReader {
+    fn damaged_removals(&self) -> Result<Vec<String>, Error> {
+        let all = "SELECT shard, version, cause, position, sum, key FROM removals";
+        let mut statement = self.statement(all)?;
+        let mut rows = statement.query([]).map_err(failed_read)?;
+        let mut problems = Vec::new();
+        // Damage that SQLite sees is told by its own check.
+        while let Ok(Some(columns)) = rows.next() {
+            let key =
+                columns.get_ref(5).ok().and_then(|key| key.as_blob().ok()).unwrap_or_default();
+            if read_removal(columns, key).is_err() {
+                problems.push(format!("the removal of \"{}\" is damaged", key.escape_ascii()));
+            }
+        }
+        Ok(problems)
     }
 }
 
@@ -537,6 +572,11 @@ impl Row {
 }
 
 impl RemovedRow {
+    /// The shard whose copies must learn of it. Each copy lets values expire by itself.
+    pub(crate) fn kept_in(&self) -> Option<Shard> {
+        self.shard.filter(|_| self.cause != Removal::Expiry)
+    }
+
     pub(crate) fn state(&self) -> KeyState {
         KeyState::Removed { version: self.version, cause: self.cause }
     }
@@ -626,23 +666,66 @@ fn is_empty(connection: &Connection) -> rusqlite::Result<bool> {
     connection.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| row.get(0))
 }
 
-/// Removes an index with tables of another version: it is made again from the log.
-pub(crate) fn remove_other_version(path: &Path) -> std::io::Result<()> {
-    let header = Header::read(path)?;
-    let is_other = header.is_some_and(|header| header.version > 2 && header.version != VERSION);
-    if !is_other {
-        return Ok(());
-    }
-    // The database last: without it, its log belongs to nothing.
-    for suffix in ["-shm", "-wal", ""] {
-        let mut file = path.as_os_str().to_owned();
-        file.push(suffix);
-        match std::fs::remove_file(file) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-            _ => {}
+/// An index with tables of another version, moved aside while a new one is made from the log.
+pub(crate) struct OtherIndex {
+    path: PathBuf,
+    aside: PathBuf,
+}
+
+impl OtherIndex {
+    /// Moves an index of another version aside, if there is one. The caller knows that the log has everything: databases of formats
+    /// 1 and 2 have no log.
+    pub(crate) fn set_aside(path: &Path) -> std::io::Result<Option<Self>> {
+        let aside = with_suffix(path, "-other");
+        let other = OtherIndex { path: path.to_owned(), aside };
+        match Header::read(path)? {
+            Some(_) if has_other_version(path) => {
+                let _ = std::fs::remove_file(with_suffix(path, "-shm"));
+                // The database last: until then it is found again.
+                move_if_there(&with_suffix(path, "-wal"), &with_suffix(&other.aside, "-wal"))?;
+                std::fs::rename(path, &other.aside)?;
+                Ok(Some(other))
+            }
+            // An attempt was interrupted: the new index goes on.
+            _ if other.aside.exists() => Ok(Some(other)),
+            _ => Ok(None),
         }
     }
-    Ok(())
+
+    /// The new index has everything.
+    pub(crate) fn remove(self) {
+        for suffix in ["-wal", ""] {
+            let _ = std::fs::remove_file(with_suffix(&self.aside, suffix));
+        }
+    }
+
+    /// The log cannot be read: gives the index its name again, for the version of the program that can use it.
+    pub(crate) fn restore(self) {
+        for suffix in ["-shm", "-wal", ""] {
+            let _ = std::fs::remove_file(with_suffix(&self.path, suffix));
+        }
+        let wals = [&self.aside, &self.path].map(|path| with_suffix(path, "-wal"));
+        let _ = move_if_there(&wals[0], &wals[1]);
+        let _ = std::fs::rename(&self.aside, &self.path);
+    }
+}
+
+pub(crate) fn has_other_version(path: &Path) -> bool {
+    let header = Header::read(path).ok().flatten();
+    header.is_some_and(|header| header.version > 2 && header.version != VERSION)
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    PathBuf::from(path)
+}
+
+fn move_if_there(from: &Path, to: &Path) -> std::io::Result<()> {
+    match std::fs::rename(from, to) {
+        Err(error) if error.kind() != ErrorKindOfIo::NotFound => Err(error),
+        _ => Ok(()),
+    }
 }
 
 /// What the file of one of our databases says of itself. Not read by SQLite, which would read its log too.

@@ -6,6 +6,9 @@
 //! what is needed of a segment of the log is appended again, and the segment is removed. Every record has its own checksums,
 //! so that damage affects only the damaged values and is never returned.
 //!
+//! Records may belong to a **shard**, a part of the keys of a cluster: then removals are kept with their versions, and
+//! [`Reader::changes_since`] has all that changed in it. A store by itself, which is all there is today, has no shards.
+//!
 //! | file | content |
 //! |---|---|
 //! | `log/NUMBER.log` | a segment of the log: records of changes, in order |
@@ -15,7 +18,7 @@
 //! | `reserve` | space for deletions on a full disk |
 //! | `lock`, `readers.lock` | locked by the store; by other processes while they read |
 //!
-//! Start at [`Disk`], which opens a [`Writer`], and this [`Reader`]s. Their traits, [`DiskWriter`] and [`DiskReader`], let
+//! Start at [`Disk`], which opens a [`Writer`]; the writer opens [`Reader`]s. Their traits, [`DiskWriter`] and [`DiskReader`], let
 //! tests inject faults. [`check()`], [`back_up`] and [`restore`] need no `Disk`.
 
 mod applier;

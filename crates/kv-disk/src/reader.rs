@@ -16,8 +16,9 @@ pub struct Reader {
     index: IndexReader,
     /// A record that is read.
     buffer: Vec<u8>,
-    /// The reading of the index that is kept for the next cached read: how often the index had taken up changes before it.
-    kept: Option<u64>,
+    /// The read transaction of the index that is open for the next cached read: how often the index had taken up changes when it
+    /// began.
+    kept_since: Option<u64>,
 }
 
 /// Receives a value that is read.
@@ -84,20 +85,20 @@ pub type Listing = Vec<(Box<[u8]>, Metadata)>;
 impl Reader {
     pub(crate) fn open(contents: Arc<Contents>) -> Result<Self, Error> {
         let index = IndexReader::open(&contents.layout.index())?;
-        Ok(Reader { contents, index, buffer: Vec::new(), kept: None })
+        Ok(Reader { contents, index, buffer: Vec::new(), kept_since: None })
     }
 }
 
 impl Reader {
-    /// Ends the reading of the index that is kept for cached reads: as long as it lasts, the index's log cannot begin again.
+    /// Ends the read transaction of the index that is open for cached reads: as long as it lasts, the index's log cannot begin again.
     pub fn release(&mut self) {
-        if self.kept.take().is_some() {
+        if self.kept_since.take().is_some() {
             // Then it has ended too.
             let _ = self.index.unfreeze();
         }
     }
 
-    /// The row of a key, by a reading of the index that is kept as long as the index does not change: so it need not lock
+    /// The row of a key, by a read transaction that is open as long as the index does not change: so it need not lock
     /// the database for each.
     fn kept_row(&mut self, key: &[u8]) -> Result<Option<Row>, Error> {
         loop {
@@ -105,12 +106,12 @@ impl Reader {
             match recent {
                 Some(Change::Value(row)) => return Ok(Some(row)),
                 Some(Change::Removed(_)) => return Ok(None),
-                // A change that this reading does not have is recent, as long as the count is the same.
-                None if self.kept == Some(count) => return self.index.get(key),
+                // A change that this transaction does not have is recent, as long as the count is the same.
+                None if self.kept_since == Some(count) => return self.index.get(key),
                 None => {
                     self.release();
                     self.index.freeze()?;
-                    self.kept = Some(count);
+                    self.kept_since = Some(count);
                 }
             }
         }
@@ -118,8 +119,9 @@ impl Reader {
 }
 
 impl Reader {
-    /// The changes of a shard after a version, in the order of their versions; at most `max`, so that the next page begins
-    /// after the last one. A key that changed several times is there once. From version 0 on, it is all that the shard has.
+    /// The changes of a shard after a version, in the order of their versions; at most `max`. The next page begins after the
+    /// last one; an empty page is the end. A key that changed several times is there once, with its last change; values that expired
+    /// are not there. After version 0, it is all that the shard has.
     pub fn changes_since(
         &mut self,
         shard: Shard,
@@ -143,6 +145,7 @@ impl Reader {
             let missing: Vec<_> = recent
                 .iter()
                 .filter(|(key, change)| is_next(change) && !in_page.contains(&key[..]))
+                .filter(|(_, change)| !change.is_expiry())
                 .map(|(key, change)| (key.clone(), change.state()))
                 .collect();
             page.extend(missing);

@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::change::{KeyState, Shard};
+use crate::change::{KeyState, Removal, Shard};
 use crate::error::{Error, ErrorKind};
 use crate::index::{RemovedRow, Row};
 use crate::position::Position;
@@ -32,6 +32,10 @@ impl Change {
             Change::Value(row) => KeyState::Value(row.metadata),
             Change::Removed(row) => row.state(),
         }
+    }
+
+    pub(crate) fn is_expiry(&self) -> bool {
+        matches!(self, Change::Removed(row) if row.cause == Removal::Expiry)
     }
 
     pub(crate) fn shard(&self) -> Option<Shard> {
@@ -181,7 +185,7 @@ impl Recent {
         (inner.active.changes.get(key).or_else(frozen).copied(), inner.applied)
     }
 
-    /// How often the index has taken up changes: while this is the same, what an earlier reading of the index does not have is
+    /// How often the index has taken up changes: while this is the same, what an earlier read transaction of the index does not have is
     /// here.
     pub(crate) fn applied_count(&self) -> u64 {
         self.lock().applied

@@ -41,8 +41,8 @@ impl Snapshot {
         }
         // A damaged one does not keep anybody from the values.
         let identity_damage = match Identity::read(directory) {
-            Err(error) if error.kind() == ErrorKind::Damaged => Some(error),
-            read => read.map(|_| None)?,
+            Err(error) if error.kind() == ErrorKind::Refused => return Err(error),
+            read => read.err(),
         };
         // A directory that cannot be written to has no store that removes files.
         let lock = open_readers_lock(&layout).ok();

@@ -14,21 +14,22 @@ use crate::change::{Body, Change, Removal, Shard};
 use crate::compaction::{Compaction, MovedRecord};
 use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
-use crate::index::{self, ExpiredValue, IndexReader, IndexWriter, RemovedRow, Row};
+use crate::index::{ExpiredValue, IndexReader, IndexWriter, OtherIndex, RemovedRow, Row};
 use crate::log::{Log, open_segments};
 use crate::long_values::{NO_FILE, StagedValue};
 use crate::metadata::Metadata;
 use crate::reader::Reader;
 use crate::recent;
 use crate::record::{Record, RecordKind};
+use crate::segment::Segment;
 
 /// Saves changes. A trait, so that tests can replace the disk by one that is full, slow or broken.
 pub trait DiskWriter: Send {
     /// The metadata of a key's value, if it exists.
     fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error>;
 
-    /// Saves changes with one sync: when it returns, all but chunks, which are durable with their value, are durable, or none was applied (after an error other than
-    /// [`ErrorKind::Full`] they may still appear after a crash).
+    /// Saves changes with one sync. When it succeeds, all are durable, except chunks, which are durable with their value. When it
+    /// fails, none was applied; after an error other than [`ErrorKind::Full`] they may still appear after a crash.
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
 
     /// An error if the files in use were removed, moved or replaced, so that nothing that is saved will be found again, or if the
@@ -55,6 +56,8 @@ pub struct Writer {
     pub(crate) moved: Vec<MovedRecord>,
     /// Segments all of whose records are in `moved`, and whether they may be removed.
     pub(crate) copied: Vec<(u32, bool)>,
+    /// The version up to which the removals of a shard need not be kept.
+    forgotten: HashMap<Shard, u64>,
     /// The number of this run, until it is saved: the disk may be full when the run starts.
     unsaved_run: Option<u64>,
     /// The number of the last run.
@@ -71,14 +74,30 @@ struct Pending<'c> {
 }
 
 impl Writer {
-    /// Opens the directory, and reads the part of the log that the index does not have.
+    /// Opens the directory, and reads the part of the log that the index does not have. An index with tables of another version is
+    /// made again.
     pub(crate) fn open(layout: Layout) -> Result<Self, Error> {
+        let has_log = Segment::list(&layout.log()).is_ok_and(|segments| !segments.is_empty());
+        let other = match has_log {
+            true => OtherIndex::set_aside(&layout.index())
+                .map_err(|error| Error::of_system("replace the index", &error))?,
+            false => None,
+        };
+        let opened = Writer::open_this_version(layout);
+        match (other, &opened) {
+            (Some(other), Ok(_)) => other.remove(),
+            (Some(other), Err(_)) => other.restore(),
+            (None, _) => {}
+        }
+        opened
+    }
+
+    fn open_this_version(layout: Layout) -> Result<Self, Error> {
         let refused = |error: std::io::Error| {
             Error::of_system(&format!("open {}", layout.directory.display()), &error)
         };
         create_folder(&layout.log()).map_err(refused)?;
         create_folder(layout.long_values().folder()).map_err(refused)?;
-        index::remove_other_version(&layout.index()).map_err(refused)?;
         let writer = IndexWriter::open(&layout.index())?;
         let index = IndexReader::open(&layout.index())?;
         let segments = open_segments(&layout.log(), true)?;
@@ -119,6 +138,7 @@ impl Writer {
             compaction: None,
             moved: Vec::new(),
             copied: Vec::new(),
+            forgotten: HashMap::new(),
             unsaved_run: None,
             last_run,
             applier: Some(applier),
@@ -148,11 +168,18 @@ impl Writer {
         }
     }
 
-    /// Gives up the removals of a shard up to this version: all copies of the shard have them. It is not durable at once: after
-    /// a crash some may be kept again.
-    pub fn forget_removals(&self, shard: Shard, version: u64) {
+    /// Gives up the removals of a shard up to this version: all copies of the shard have them. It is not durable: some may be
+    /// kept again after a crash, or when the index is made again.
+    pub fn forget_removals(&mut self, shard: Shard, version: u64) {
+        let forgotten = self.forgotten.entry(shard).or_default();
+        *forgotten = version.max(*forgotten);
         let (end, batch) = (self.log.end(), self.log.batch());
         self.contents.recent.forget_removals(shard, version, end, batch);
+    }
+
+    /// Whether the removal of this version need not be kept.
+    pub(crate) fn is_forgotten(&self, shard: Shard, version: u64) -> bool {
+        self.forgotten.get(&shard).is_some_and(|forgotten| version <= *forgotten)
     }
 
     /// The row of a key.
@@ -234,7 +261,10 @@ impl Writer {
 
     /// Appends a batch to the log, with the records that are moved; it is durable when this returns.
     fn append(&mut self, pending: &[Pending<'_>]) -> Result<(), Error> {
-        let moved = std::mem::take(&mut self.moved);
+        let mut moved = std::mem::take(&mut self.moved);
+        moved
+            .iter_mut()
+            .for_each(|moved| moved.forget_removal(|shard, at| self.is_forgotten(shard, at)));
         let copied = std::mem::take(&mut self.copied);
         let run = self.unsaved_run.map(|run| Pending { record: run_record(run), long: None });
         let again =

@@ -5,7 +5,7 @@
 //! memory only by numbers. Clients cannot write to the store's memory.
 //!
 //! Start at [`Engine`], the store with its bytes, which all front ends use. [`WorkerPool`] is
-//! the fast path: threads that serve links. One link is a connection (`connection`). [`grpc`] is the front end for any
+//! the fast path: threads that serve links. One link is a connection (`workers/connection/`). [`grpc`] is the front end for any
 //! gRPC client, over HTTP/2. [`access`] decides who may do what, on both.
 
 mod engine;

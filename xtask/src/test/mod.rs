@@ -60,7 +60,9 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     report.stage("reports in a browser", Count::ALL_TESTS, |log| {
         run_single("browser", external.browser.command(), log)
     })?;
-    report.stage("the lab itself", Count::ALL_TESTS, |log| lab_tests(&external.lab, log))?;
+    report.stage("the lab itself", Count::ALL_TESTS, |log| {
+        lab_tests(&external.lab, args.full, log)
+    })?;
     report.stage("verbs and program in the lab", Count::ALL_TESTS, |log| {
         tests_in_the_lab(&external, args.full, log)
     })?;
@@ -192,28 +194,32 @@ fn job_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Fai
 }
 
 /// Boots virtual machines, two at a time.
-fn lab_tests(program: &Program, log: &Mutex<File>) -> Result<(), Failure> {
+fn lab_tests(program: &Program, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
     let mut command = program.command();
     command.arg("--test-threads=2").env("WIRELANE_TEST_BUILT", "yes");
+    if full {
+        command.env("WIRELANE_TEST_DISK", "long");
+    }
     run_single("lab", command, log)
 }
 
 /// The tests that need soft-RoCE devices, in two machines at the same time: an emulated one leaves half of two CPUs idle.
 fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Result<(), Failure> {
+    // With two CPUs, much of an emulated machine's time is spent on waiting for the other. The processes of an MPI program need two:
+    // they poll.
     let machines = [
-        ("conformance, changes and links in the lab", &external.links),
-        ("program, verbs and store in the lab", &external.program),
+        ("conformance, changes and links in the lab", &external.links, "1"),
+        ("program, verbs and store in the lab", &external.program, "2"),
     ];
-    let commands = machines.map(|(name, programs)| (name.to_owned(), in_a_machine(programs, full)));
+    let commands = machines
+        .map(|(name, programs, cpus)| (name.to_owned(), in_a_machine(programs, cpus, full)));
     run_all(commands.into(), 2, STAGE_TIMEOUT, log)
 }
 
 /// One machine in which these programs run one after the other, since they share its wires.
-fn in_a_machine(programs: &[Program], full: bool) -> Command {
+fn in_a_machine(programs: &[Program], cpus: &str, full: bool) -> Command {
     // A busy machine takes three times as long as a quiet one.
-    let mut lab = task_command(&["lab", "--built", "--timeout", "3000"]);
-    // With two, much of their time is spent on waiting for each other: there are two machines on two CPUs.
-    lab.args(["--cpus", "1"]);
+    let mut lab = task_command(&["lab", "--built", "--cpus", cpus, "--timeout", "3000"]);
     if full {
         // A gibibyte in flight is in the memory of both ends.
         lab.args(["--memory", "6144"]);
@@ -248,7 +254,7 @@ fn run_single(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Fai
 
 /// What `--full` adds, printed at the end of a run without it.
 const LEFT_TO_FULL: &str = "every stage ran; left to --full: 1 test (TensorFlow's parser), longer runs of 17 fuzz targets, \
-     of link scenarios, of the disk's model and of rails that go up and down, the optimised program in the packages, \
+     of link scenarios, of the disk's model and faults, and of rails that go up and down, the optimised program in the packages, \
      libraries built from their packages";
 
 /// Many of them wait more than they compute.

@@ -2,7 +2,9 @@
 
 use node::Mount;
 
-use crate::expected::store_disk::{MAX_SAVE_P99, MAX_WAIT, loses_data, without_barriers};
+use crate::expected::store_disk::{
+    MAX_SAVE, MAX_SAVE_P99, MIN_SAVES, is_container_layer, is_in_memory, without_barriers,
+};
 use crate::store_disk::StoreDisk;
 use crate::{Check, CheckInput, Evidence, Finding};
 
@@ -16,10 +18,8 @@ pub(super) const CHECK: Check = Check {
 
 fn run(input: &CheckInput<'_>) -> Vec<Finding> {
     let Some(disk) = input.store_disk else { return Vec::new() };
-    let mounts = Mount::read_all(input.tree);
-    let mount = Mount::containing(&mounts, &disk.path);
     let mut findings = vec![saving(disk)];
-    findings.extend(mount.and_then(|mount| file_system(input, disk, mount)));
+    findings.extend(place(input, disk));
     findings.extend(damage(disk));
     findings.extend(clock(disk));
     findings
@@ -27,10 +27,10 @@ fn run(input: &CheckInput<'_>) -> Vec<Finding> {
 
 /// Whether writes are saved, and how quickly.
 fn saving(disk: &StoreDisk) -> Finding {
-    let milliseconds = |seconds: f64| format!("{:.1} ms", seconds * 1e3);
-    let times =
-        |name, time: Option<f64>| time.map(|time| format!(", {name} {}", milliseconds(time)));
-    let times = [times("p50", disk.save_p50), times("p99", disk.save_p99)];
+    let time = |name, range: Option<(f64, f64)>| {
+        range.map(|(from, to)| format!(", {name} {} to {}", milliseconds(from), milliseconds(to)))
+    };
+    let times = [time("p50", disk.save_p50), time("p99", disk.save_p99)];
     let evidence = Evidence::new(
         format!("http://{}/metrics", disk.address),
         format!(
@@ -43,19 +43,20 @@ fn saving(disk: &StoreDisk) -> Finding {
         ),
     );
     let path = &disk.path[..];
-    let waits = disk.last_save_age.is_some_and(|age| age > MAX_WAIT) && disk.queue > 0;
+    let slow = disk.save_p99.filter(|(from, _)| disk.saves >= MIN_SAVES && *from > MAX_SAVE_P99);
     let finding = if disk.failing {
         Finding::problem(path, "the store cannot write to its disk, and refuses writes")
             .fix("See the store's log for the reason: free space, or replace the disk.")
-    } else if waits {
-        Finding::problem(path, "writes wait, and none was saved for ten seconds")
+    } else if disk.save_running > MAX_SAVE {
+        let text = format!("the disk has not answered for {:.0} s; writes wait", disk.save_running);
+        Finding::problem(path, text)
             .fix("See the kernel's log (`dmesg`) for errors of the disk, and `iostat -x 1` for its load.")
-    } else if let Some(p99) = disk.save_p99.filter(|p99| *p99 > MAX_SAVE_P99) {
-        let slow = format!(
-            "the disk is slow: a hundredth of the saves take {} or more",
-            milliseconds(p99)
+    } else if let Some((from, _)) = slow {
+        let text = format!(
+            "the disk is slow: one save of a hundred takes more than {}",
+            milliseconds(from)
         );
-        Finding::warning(path, slow).fix(
+        Finding::warning(path, text).fix(
             "Use a disk with quick syncs (NVMe with power-loss protection), or a volume with more operations per second; \
              `iostat -x 1` shows what else uses it.",
         )
@@ -65,30 +66,51 @@ fn saving(disk: &StoreDisk) -> Finding {
     finding.evidence(evidence)
 }
 
+fn milliseconds(seconds: f64) -> String {
+    format!("{:.1} ms", seconds * 1e3)
+}
+
 /// Whether the file system keeps what was synced.
-fn file_system(input: &CheckInput<'_>, disk: &StoreDisk, mount: &Mount) -> Option<Finding> {
+fn place(input: &CheckInput<'_>, disk: &StoreDisk) -> Option<Finding> {
+    let path = &disk.path[..];
+    if !input.tree.exists(path) {
+        let text = "the data directory is not visible here: the store may be in a container";
+        return Some(Finding::unknown(path, text).fix("Run this in the store's container."));
+    }
+    let mounts = Mount::read_all(input.tree);
+    let mount = Mount::containing(&mounts, path)?;
     let shown = format!("{} on {}, {}", mount.kind, mount.source, mount.options.join(","));
     let mounted = Evidence::new(format!("mount of {}", mount.point), shown);
-    if let Some(why) = loses_data(mount) {
-        let text = format!("the data directory is on {}: {why}", mount.kind);
-        let fix = "Start the store with a --data-dir on a local disk; in a container, on a volume.";
-        return Some(Finding::warning(&disk.path[..], text).evidence(mounted).fix(fix));
+    if is_in_memory(mount) {
+        let text = format!(
+            "the data directory is in memory ({}): a restart of the machine loses everything",
+            mount.kind
+        );
+        let fix = "Start the store with a --data-dir on a disk.";
+        return Some(Finding::problem(path, text).evidence(mounted).fix(fix));
+    }
+    if is_container_layer(mount) {
+        let text = format!(
+            "the data directory is in the writable layer of a container ({}): removing the container loses everything",
+            mount.kind
+        );
+        let fix = "Start the store with a --data-dir on a volume.";
+        return Some(Finding::warning(path, text).evidence(mounted).fix(fix));
     }
     let option = without_barriers(mount)?;
     let cache = write_cache(input, mount);
-    let text = format!(
-        "`{option}`: a sync returns before the disk has the data, so power loss loses acknowledged writes"
-    );
     let finding = match &cache {
         // Then the device has nothing to flush.
-        Some(cache) if cache.value == "write through" => Finding::note(
-            &disk.path[..],
-            format!("mounted with `{option}`; the disk has no volatile cache"),
-        ),
-        _ => Finding::problem(&disk.path[..], text).fix(format!(
-            "mount -o remount,barrier=1 {} (and remove `{option}` from /etc/fstab).",
-            mount.point
-        )),
+        Some(cache) if cache.value == "write through" => {
+            Finding::note(path, format!("mounted with `{option}`; the disk has no volatile cache"))
+        }
+        _ => {
+            let text = format!(
+                "`{option}`: a sync returns before the disk has the data; power loss loses acknowledged writes"
+            );
+            Finding::problem(path, text)
+                .fix(format!("Mount {} without `{option}` (ext4: mount -o remount,barrier=1), also in /etc/fstab.", mount.point))
+        }
     };
     Some(finding.evidence(mounted).evidence_all(cache))
 }
@@ -107,34 +129,33 @@ fn write_cache(input: &CheckInput<'_>, mount: &Mount) -> Option<Evidence> {
 
 fn damage(disk: &StoreDisk) -> Option<Finding> {
     (disk.damaged > 0).then(|| {
-        Finding::problem(
-            &disk.path[..],
-            format!("{} values were found damaged since the store's start", disk.damaged),
-        )
-        .fix(format!(
-            "wirelane kv fsck {} lists them: put them again, or restore a backup.",
-            disk.path
-        ))
-        .fix("Replace the disk if the kernel's log has errors of it.")
+        let text = format!("{} reads found a damaged value since the store's start", disk.damaged);
+        Finding::problem(&disk.path[..], text)
+            .fix(format!(
+                "wirelane kv fsck {} lists damaged values: put them again, or restore a backup.",
+                disk.path
+            ))
+            .fix("Replace the disk if the kernel's log has errors of it.")
     })
 }
 
 /// What changes when values expire that are loaded from the disk.
 fn clock(disk: &StoreDisk) -> Option<Finding> {
-    let (step, slept) = (disk.clock_step_seconds, disk.suspended_seconds);
-    if step == 0.0 && slept == 0.0 {
-        return None;
-    }
+    let (set, slept) = (disk.clock_set, disk.suspended);
     let evidence =
-        format!("clock set by {step:+.0} s, asleep for {slept:.0} s, since the store's start");
+        format!("clock set by {set:.0} s in all, asleep for {slept:.0} s, since the store's start");
     let evidence = Evidence::new(format!("http://{}/metrics", disk.address), evidence);
-    let finding = match step == 0.0 {
-        true => Finding::note(&disk.path[..], "the machine slept: values expired meanwhile, and clients were cut off"),
-        false => Finding::warning(
+    let finding = if set > 0.0 {
+        Finding::warning(
             &disk.path[..],
             "the clock was set: values with a time to live that are loaded from the disk expire at the wrong time",
         )
-        .fix("Let the clock be synchronised before the store starts (chrony-wait, systemd-time-wait-sync)."),
+        .fix("Let the clock be synchronised before the store starts (chrony-wait, systemd-time-wait-sync).")
+    } else if slept > 0.0 {
+        let text = "the machine slept: values expired meanwhile, and clients were cut off";
+        Finding::note(&disk.path[..], text)
+    } else {
+        return None;
     };
     Some(finding.evidence(evidence))
 }

@@ -3,20 +3,22 @@
 use node::Mount;
 
 /// With a slower p99 of saves, in seconds, a disk is slow: a rotating one, a throttled volume, or one that others use too.
-pub const MAX_SAVE_P99: f64 = 0.05;
+pub const MAX_SAVE_P99: f64 = 0.03;
 
-/// A store whose oldest write waits longer, in seconds, waits for its disk.
-pub const MAX_WAIT: f64 = 10.0;
+/// With fewer saves a p99 says nothing.
+pub const MIN_SAVES: u64 = 100;
 
-/// Why data in this file system does not survive what `--data-dir` is for; `None` if it does.
-pub fn loses_data(mount: &Mount) -> Option<&'static str> {
-    match mount.kind.as_str() {
-        "tmpfs" | "ramfs" => Some("it is in memory: a restart of the machine loses everything"),
-        "overlay" | "aufs" => {
-            Some("it is the writable layer of a container: removing the container loses everything")
-        }
-        _ => None,
-    }
+/// A save that takes longer, in seconds, waits for a disk that does not answer.
+pub const MAX_SAVE: f64 = 10.0;
+
+/// Whether a restart of the machine loses what is in this file system.
+pub fn is_in_memory(mount: &Mount) -> bool {
+    matches!(mount.kind.as_str(), "tmpfs" | "ramfs")
+}
+
+/// Whether this is the writable layer of a container, which goes with it.
+pub fn is_container_layer(mount: &Mount) -> bool {
+    matches!(mount.kind.as_str(), "overlay" | "aufs")
 }
 
 /// The mount option that makes a sync return before the disk has the data.

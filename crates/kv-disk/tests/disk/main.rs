@@ -288,23 +288,33 @@ fn a_directory_has_one_user_and_a_known_format() {
 fn a_directory_has_an_identity_which_a_backup_does_not_have() {
     let dir = TempDir::new("identity");
     let [data, again] = ["data", "again"].map(|name| dir.0.join(name));
-    let node = |path: &Path| {
+    let store_id = |path: &Path| {
         let disk = Disk::open(path).unwrap();
         disk.writer().map(drop)?;
-        Ok::<_, kv_disk::Error>(disk.node().unwrap().to_owned())
+        Ok::<_, kv_disk::Error>(disk.store_id().unwrap().to_owned())
     };
-    let first = node(&data).unwrap();
-    assert_eq!(node(&data).unwrap(), first, "the same after a restart");
+    let first = store_id(&data).unwrap();
+    assert_eq!(store_id(&data).unwrap(), first, "the same after a restart");
     kv_disk::back_up(&data, &dir.0.join("copy"), |_, _| {}).unwrap();
     kv_disk::restore(&dir.0.join("copy"), &again, |_, _| {}).unwrap();
-    assert_ne!(node(&again).unwrap(), first);
+    let restored = store_id(&again).unwrap();
+    assert_ne!(restored, first);
+    // Restored into what is left of a store.
+    for left in ["log", "long"] {
+        std::fs::remove_dir_all(again.join(left)).unwrap();
+    }
+    for left in ["wirelane.db", "wirelane.db-wal", "wirelane.db-shm"] {
+        let _ = std::fs::remove_file(again.join(left));
+    }
+    kv_disk::restore(&dir.0.join("copy"), &again, |_, _| {}).unwrap();
+    assert_ne!(store_id(&again).unwrap(), restored);
     let identity = data.join("identity");
     let text = std::fs::read_to_string(&identity).unwrap();
     for bit in 0..text.len() * 8 {
         let mut flipped = text.clone().into_bytes();
         flipped[bit / 8] ^= 1 << (bit % 8);
         std::fs::write(&identity, flipped).unwrap();
-        let error = node(&data).unwrap_err();
+        let error = store_id(&data).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Damaged, "bit {bit}: {error}");
     }
     // The values can be reached nevertheless.
@@ -312,7 +322,7 @@ fn a_directory_has_an_identity_which_a_backup_does_not_have() {
     assert!(found.len() == 1 && found[0].contains("identity"), "{found:?}");
     kv_disk::back_up(&data, &dir.0.join("rescue"), |_, _| {}).unwrap();
     std::fs::remove_file(&identity).unwrap();
-    assert_ne!(node(&data).unwrap(), first);
+    assert_ne!(store_id(&data).unwrap(), first);
 }
 
 /// The checksum is right: it is the format that is not.
@@ -320,7 +330,7 @@ fn a_directory_has_an_identity_which_a_backup_does_not_have() {
 fn a_directory_of_a_newer_format_is_refused_and_unchanged() {
     let dir = TempDir::new("newer");
     drop(Disk::open(&dir.0).unwrap().writer().unwrap());
-    let content = "format 4\nnode 0\n";
+    let content = "format 4\nstore 0\n";
     let text = format!("{content}sum {:08x}\n", crc32c::crc32c(content.as_bytes()));
     std::fs::write(dir.0.join("identity"), &text).unwrap();
     let disk = Disk::open(&dir.0).unwrap();
@@ -331,21 +341,28 @@ fn a_directory_of_a_newer_format_is_refused_and_unchanged() {
     assert_eq!(std::fs::read_to_string(dir.0.join("identity")).unwrap(), text);
 }
 
-#[test]
-fn an_index_of_another_version_is_made_again_from_the_log() {
-    let dir = TempDir::new("other-index");
+/// A directory whose index has tables of another version.
+fn with_other_index(dir: &TempDir) {
     let disk = Disk::open(&dir.0).unwrap();
     let mut writer = disk.writer().unwrap();
     for n in 0..1000 {
         writer.save(&[put(format!("k{n}").as_bytes(), n, b"value")]).unwrap();
     }
     writer.save(&[deletion(b"k7", 1001)]).unwrap();
-    drop((writer, disk));
+    drop(writer);
+    assert!(!disk.has_other_index());
     let database = dir.0.join("wirelane.db");
     let mut index = std::fs::read(&database).unwrap();
     // The offset of `user_version` in SQLite's header.
     index[63] = 9;
     std::fs::write(&database, &index).unwrap();
+    assert!(disk.has_other_index());
+}
+
+#[test]
+fn an_index_of_another_version_is_made_again_from_the_log() {
+    let dir = TempDir::new("other-index");
+    with_other_index(&dir);
     let refused = check(&dir.0, |_, _| {}).unwrap_err();
     assert!(refused.to_string().contains("version 9"), "not by a reader: {refused}");
     let disk = Disk::open(&dir.0).unwrap();
@@ -355,6 +372,23 @@ fn an_index_of_another_version_is_made_again_from_the_log() {
     assert_eq!(read(&mut reader, b"k7"), None);
     drop(writer);
     assert_eq!(check(&dir.0, |_, _| {}).unwrap().sound, 999);
+    assert!(!dir.0.join("wirelane.db-other").exists());
+}
+
+/// The other version can use it as before.
+#[test]
+fn an_index_of_another_version_stays_if_the_log_is_damaged() {
+    let dir = TempDir::new("other-damaged");
+    with_other_index(&dir);
+    let before = std::fs::read(dir.0.join("wirelane.db")).unwrap();
+    let segment = dir.0.join(log::SEGMENT);
+    let mut bytes = std::fs::read(&segment).unwrap();
+    bytes[200] ^= 1;
+    std::fs::write(&segment, bytes).unwrap();
+    let refused = Disk::open(&dir.0).unwrap().writer().map(drop).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Damaged, "{refused}");
+    assert!(std::fs::read(dir.0.join("wirelane.db")).unwrap() == before);
+    assert!(!dir.0.join("wirelane.db-other").exists());
 }
 
 #[test]

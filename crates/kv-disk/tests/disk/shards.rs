@@ -72,6 +72,49 @@ fn a_shard_yields_its_changes_since_a_version_in_order() {
     assert_eq!(read(&mut reader, b"a7"), None);
 }
 
+/// An earlier removal of the same key must not follow the last one in the log, and compaction comes to an end.
+#[test]
+fn only_the_last_removal_of_a_key_is_kept() {
+    let dir = TempDir::new("shard-last-removal");
+    let value = bytes(1000, 5);
+    let disk = Disk::open(&dir.0).unwrap();
+    let mut writer = disk.writer().unwrap();
+    writer.set_segment_bytes(16 << 10);
+    // The first segment stays in use.
+    for n in 0..15 {
+        put(3, format!("first{n}").as_bytes(), n + 1, &value, &mut writer);
+    }
+    let mut version = 100;
+    for round in 0..30 {
+        for key in 0..5 {
+            let key = format!("k{key}");
+            put(1, key.as_bytes(), version, &value, &mut writer);
+            remove(1, key.as_bytes(), version + 1, Removal::Deletion, &mut writer);
+            version += 2;
+        }
+        // So does each of the others.
+        put(3, format!("kept{round}").as_bytes(), version, &value, &mut writer);
+        version += 1;
+        put(2, b"replaced", version, &bytes(9000, 6), &mut writer);
+        version += 1;
+    }
+    let mut reader = writer.reader().unwrap();
+    let expected = versions(&since(&mut reader, 1, 0, 100));
+    assert_eq!(expected.len(), 5);
+    until("compaction ends", || {
+        writer.clean_up(0).unwrap().is_none_or(|pause| pause.as_secs() >= 1)
+    });
+    assert_eq!(versions(&since(&mut reader, 1, 0, 100)), expected);
+    drop((reader, writer));
+    for name in ["wirelane.db", "wirelane.db-wal", "wirelane.db-shm"] {
+        let _ = std::fs::remove_file(dir.0.join(name));
+    }
+    let writer = disk.writer().unwrap();
+    let mut reader = writer.reader().unwrap();
+    assert_eq!(versions(&since(&mut reader, 1, 0, 100)), expected, "by the log alone");
+    assert_eq!(since(&mut reader, 3, 0, 100).len(), 45);
+}
+
 #[test]
 fn versions_keep_their_order_over_all_64_bits() {
     let dir = TempDir::new("shard-versions");
@@ -119,7 +162,7 @@ fn removals_are_kept_until_they_are_forgotten() {
     for name in ["wirelane.db", "wirelane.db-wal", "wirelane.db-shm"] {
         let _ = std::fs::remove_file(dir.0.join(name));
     }
-    let writer = disk.writer().unwrap();
+    let mut writer = disk.writer().unwrap();
     let mut reader = writer.reader().unwrap();
     assert_eq!(versions(&since(&mut reader, 1, 0, 1000)), expected, "by the log alone");
     writer.forget_removals(1, 120);

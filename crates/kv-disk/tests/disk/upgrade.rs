@@ -121,6 +121,27 @@ fn an_interrupted_upgrade_begins_again() {
     }
 }
 
+/// A flipped bit makes it look like an index, which could be made again: but there is no log.
+#[test]
+fn an_earlier_format_with_a_damaged_number_is_refused_and_unchanged() {
+    let dir = TempDir::new("format-number");
+    write_format_1(&dir.0);
+    let database = dir.0.join("wirelane.db");
+    let before = std::fs::read(&database).unwrap();
+    for bit in 0..32 {
+        let mut flipped = before.clone();
+        // The offset of `user_version` in SQLite's header.
+        flipped[60 + bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&database, &flipped).unwrap();
+        let disk = Disk::open(&dir.0).unwrap();
+        // Formats 1 and 3 differ by one bit of 2; whatever else it is, it is refused.
+        assert_eq!(disk.earlier_format().unwrap(), None, "bit {bit}");
+        let error = disk.writer().map(drop).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Refused, "bit {bit}: {error}");
+        assert!(std::fs::read(&database).unwrap() == flipped, "bit {bit}: the values are gone");
+    }
+}
+
 /// A damaged value stays one; the others are not affected.
 #[test]
 fn damage_in_an_earlier_format_is_not_hidden() {

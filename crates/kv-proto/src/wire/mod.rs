@@ -4,7 +4,8 @@
 //! [`ServerHello`]. From then on the client sends **batches** ([`Batch`]): messages of one or more
 //! requests, under a tag. The store writes the answers, followed by the requested bytes, directly into
 //! the client's memory; each of those writes has immediate data ([`ReplyImmediate`]) with the batch's tag
-//! and the number of writes in all. Writes may arrive in any order: the answer is complete when all
+//! and the number of writes in all; a batch that came by a request slot (`slot_block.rs`) is completed by its completion flag
+//! instead. Writes may arrive in any order: the answer is complete when all
 //! have arrived. The store grants no write access to its own memory: it reads what a client puts.
 //!
 //! All numbers are little-endian. Everything is checked on arrival: what a parser returns lies

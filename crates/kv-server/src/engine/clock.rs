@@ -1,7 +1,7 @@
 //! Notices that the wall clock was set, or that the machine slept. In memory values expire by a clock that is never set and
 //! counts sleep; the disk stores times of the wall clock.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use rustix::time::{ClockId, clock_gettime};
@@ -28,7 +28,8 @@ struct ClockChange {
 #[derive(Debug)]
 pub struct ClockWatch {
     last: Mutex<ClockReading>,
-    stepped: AtomicI64,
+    /// In milliseconds, forward or back.
+    set: AtomicU64,
     slept: AtomicU64,
 }
 
@@ -36,14 +37,14 @@ impl ClockWatch {
     pub(super) fn start() -> Self {
         ClockWatch {
             last: Mutex::new(ClockReading::now()),
-            stepped: AtomicI64::new(0),
+            set: AtomicU64::new(0),
             slept: AtomicU64::new(0),
         }
     }
 
-    /// By how many seconds the wall clock was set since the start; negative: back.
-    pub fn stepped_seconds(&self) -> f64 {
-        self.stepped.load(Relaxed) as f64 / 1e3
+    /// By how many seconds the wall clock was set since the start, forward or back.
+    pub fn set_seconds(&self) -> f64 {
+        self.set.load(Relaxed) as f64 / 1e3
     }
 
     /// How long the machine has slept since the start, in seconds.
@@ -53,8 +54,8 @@ impl ClockWatch {
 
     /// Reads the clocks, and logs what happened since the last time. Called about once a second.
     pub(super) fn look(&self, has_disk: bool) {
-        let now = ClockReading::now();
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = ClockReading::now();
         let ClockChange { stepped, slept } = now.since(*last);
         *last = now;
         drop(last);
@@ -63,7 +64,7 @@ impl ClockWatch {
             tracing::warn!(seconds = slept / 1000, "the machine slept; time to live went on");
         }
         if stepped != 0 {
-            self.stepped.fetch_add(stepped, Relaxed);
+            self.set.fetch_add(stepped.unsigned_abs(), Relaxed);
             if has_disk {
                 let (seconds, direction, effect) = match stepped > 0 {
                     true => (stepped / 1000, "forward", "earlier"),
@@ -91,11 +92,11 @@ impl ClockReading {
         }
     }
 
-    /// The clocks are not read at the same instant, and the wall clock is adjusted all the time: less than a second is
-    /// neither a step nor sleep.
+    /// The clocks are not read at the same instant, and leap seconds are steps of one: less than two seconds are neither a step
+    /// nor sleep.
     fn since(&self, before: ClockReading) -> ClockChange {
         let passed = self.boot - before.boot;
-        let large = |difference: i64| if difference.abs() >= 1000 { difference } else { 0 };
+        let large = |difference: i64| if difference.abs() >= 2000 { difference } else { 0 };
         ClockChange {
             stepped: large(self.wall - before.wall - passed),
             slept: large(passed - (self.awake - before.awake)).max(0),

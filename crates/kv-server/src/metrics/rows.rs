@@ -39,7 +39,7 @@ rows! {
     BYTES_IN = counter("store_written_bytes_total", "bytes", "Bytes of values received from clients");
 
     // The disk, if the store has one.
-    DISK_INFO = gauge("disk_info", "", "1, with the data directory and the UUID of the store");
+    DISK_INFO = gauge("disk_info", "", "1, with the data directory and its UUID");
     DISK_BYTES = gauge("disk_bytes", "bytes", "Size of the data on disk");
     DISK_LOG_BYTES = gauge("disk_log_bytes", "bytes", "Size of the log on disk, with what is no longer needed of it");
     DISK_LAST_SAVE = gauge("disk_last_save_timestamp_seconds", "seconds",
@@ -48,12 +48,13 @@ rows! {
     DISK_WRITES = counter("disk_writes_total", "", "Writes in these batches");
     DISK_SAVE_SECONDS = counter("disk_save_seconds_total", "seconds", "Total time of saving");
     DISK_SAVE_DURATION = histogram("disk_save_duration_seconds", "seconds", "Time of a save, with its sync");
+    DISK_SAVE_RUNNING = gauge("disk_save_running_seconds", "seconds", "How long the current save has run; 0 if there is none");
     DISK_QUEUE = gauge("disk_queue", "", "Writes that wait to be saved");
     DISK_SAVE_FAILURES = counter("disk_save_failures_total", "", "Saves that failed; their writes were rejected");
     DISK_FAILING = gauge("disk_failing", "", "1 if the last save failed, or the files were removed, moved or replaced");
     DISK_LOADS = counter("disk_loads_total", "", "Values loaded from disk");
     DISK_DAMAGED = counter("disk_damaged_total", "", "Values found damaged on disk");
-    CLOCK_STEP = gauge("clock_step_seconds", "seconds", "By how much the wall clock was set since the start; negative: back");
+    CLOCK_SET = counter("clock_set_seconds_total", "seconds", "By how much the wall clock was set since the start, forward or back");
     SUSPENDED = counter("suspended_seconds_total", "seconds", "How long the machine slept since the start");
 
     // The store's listeners.

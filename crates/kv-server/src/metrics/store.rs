@@ -35,7 +35,7 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
         exposition.add(&rows::ACCESS_REJECTED, &[("reason", refused.name())], count);
     }
     let clock = engine.clock();
-    exposition.add(&rows::CLOCK_STEP, &[], clock.stepped_seconds());
+    exposition.add(&rows::CLOCK_SET, &[], clock.set_seconds());
     exposition.add(&rows::SUSPENDED, &[], clock.slept_seconds());
     let quota = engine.quota();
     exposition.add(&rows::IN_FLIGHT, &[], quota.used());
@@ -69,7 +69,7 @@ pub(super) fn add(exposition: &mut Exposition, server: &Server<'_>) {
 fn disk(exposition: &mut Exposition, status: &DiskStatus<'_>) {
     let DiskStatus { counts, disk } = status;
     let path = disk.path().to_string_lossy();
-    let labels = [("path", &path[..]), ("node", disk.node().unwrap_or_default())];
+    let labels = [("path", &path[..]), ("store", disk.store_id().unwrap_or_default())];
     exposition.add(&rows::DISK_INFO, &labels, 1u64);
     exposition.add(&rows::DISK_BYTES, &[], disk.bytes());
     exposition.add(&rows::DISK_LOG_BYTES, &[], disk.log_bytes());
@@ -85,6 +85,7 @@ fn disk(exposition: &mut Exposition, status: &DiskStatus<'_>) {
     }
     exposition.add(&rows::DISK_SAVE_SECONDS, &[], counts.save_times.sum().as_secs_f64());
     super::durations(exposition, &rows::DISK_SAVE_DURATION, &counts.save_times, SAVES);
+    exposition.add(&rows::DISK_SAVE_RUNNING, &[], counts.save_running().as_secs_f64());
     exposition.add(&rows::DISK_QUEUE, &[], counts.queue());
     exposition.add(&rows::DISK_FAILING, &[], u64::from(counts.is_failing()));
 }

@@ -1,7 +1,8 @@
 // Preloaded into a store: lets calls on files below a folder `data` fail, or ends the process at one of them.
 //
 // WIRELANE_FAULT=eio:N   every Nth write or sync of a value fails with EIO, before or after a part was done
-// WIRELANE_FAULT=full:N  from the Nth call on, all that take space fail with ENOSPC
+// WIRELANE_FAULT=full:N  from the Nth call on, all that take space fail with ENOSPC, except fallocate, which the program calls without
+//                        libc: so it learns only from the writes that there is no space
 // WIRELANE_FAULT=kill:N  at the Nth call the process ends at once, as by SIGKILL
 #define _GNU_SOURCE
 #include <dlfcn.h>

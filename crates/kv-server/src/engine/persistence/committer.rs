@@ -159,6 +159,7 @@ impl Committer {
         // Until the changes are applied in memory too, or refused.
         let _saving = state.busy_keys.save(checked.iter().filter_map(CheckedWrite::changed_key));
         let started = Instant::now();
+        state.counts.begin_save(started);
         let saved = self.save(engine, &checked, &chunks);
         match saved {
             Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
@@ -203,6 +204,7 @@ impl Committer {
         let (mut full, mut refused) = (false, HashMap::new());
         for checked in checked {
             let started = Instant::now();
+            state.counts.begin_save(started);
             // A write that was checked against a refused one is refused too.
             if let Some(status) = refused.get(&checked.write.key) {
                 self.refuse(checked, *status);
@@ -232,6 +234,7 @@ impl Committer {
             }
         }
         let started = Instant::now();
+        state.counts.begin_save(started);
         let saved = self.save(engine, &[], chunks);
         let round = Round { checked: Vec::new(), chunks, took: started.elapsed() };
         full | self.conclude(engine, state, round, saved)

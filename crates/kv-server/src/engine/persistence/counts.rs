@@ -1,9 +1,12 @@
 //! The counters of the disk, for metrics.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use fabric::Histogram;
+
+use super::lock;
 
 /// The counters of the disk.
 #[derive(Debug, Default)]
@@ -23,6 +26,8 @@ pub struct PersistenceCounts {
     /// Values found damaged.
     pub damaged: AtomicU64,
     waiting: AtomicI64,
+    /// When the save began that is not done yet.
+    saving_since: Mutex<Option<Instant>>,
     failing: AtomicBool,
     removed: AtomicBool,
 }
@@ -31,6 +36,16 @@ impl PersistenceCounts {
     /// The number of writes that wait to be saved.
     pub fn queue(&self) -> u64 {
         self.waiting.load(Relaxed).max(0) as u64
+    }
+
+    /// How long the current save has run.
+    pub fn save_running(&self) -> Duration {
+        lock(&self.saving_since).map_or(Duration::ZERO, |since| since.elapsed())
+    }
+
+    /// A save begins, until the next call of `saved`.
+    pub(super) fn begin_save(&self, now: Instant) {
+        *lock(&self.saving_since) = Some(now);
     }
 
     /// Whether the last save failed, or the next one will.
@@ -54,6 +69,7 @@ impl PersistenceCounts {
 
     /// Counts a batch; returns whether its outcome differs from the one before. Only the committer calls this.
     pub(super) fn saved(&self, writes: u64, took: Duration, ok: bool, unix_now: u64) -> bool {
+        *lock(&self.saving_since) = None;
         match ok {
             true => {
                 self.last_save.store(unix_now / 1000, Relaxed);

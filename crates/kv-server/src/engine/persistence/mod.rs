@@ -112,6 +112,12 @@ impl OpenDisk {
     ) -> Result<Self, kv_disk::Error> {
         let disk = Disk::open(path)?;
         upgrade(&disk)?;
+        if disk.has_other_index() {
+            let path = disk.path().display();
+            tracing::info!(
+                "{path}: the index is of another version, making it again from the whole log"
+            );
+        }
         let mut writer = disk.writer()?;
         let run = writer.begin_run(min_run)?;
         let readers = (0..LOADERS).map(|_| writer.reader()).collect::<Result<_, _>>()?;

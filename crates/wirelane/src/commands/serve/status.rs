@@ -193,7 +193,9 @@ impl Status {
                 WhenFull::Refuse => "refuse",
             },
             data_dir: engine.disk_status().map(|status| status.disk.path().display().to_string()),
-            node: engine.disk_status().and_then(|status| status.disk.node().map(str::to_owned)),
+            store_id: engine
+                .disk_status()
+                .and_then(|status| status.disk.store_id().map(str::to_owned)),
             disk_bytes: engine.disk_status().map(|status| status.disk.bytes()),
             epoch: engine.epoch(),
             keys: usage.keys,
@@ -231,7 +233,7 @@ struct StoreReport {
     /// `null`: not persistent.
     data_dir: Option<String>,
     /// The UUID of the store, which stays with its data directory.
-    node: Option<String>,
+    store_id: Option<String>,
     disk_bytes: Option<u64>,
     epoch: u64,
     /// In memory; there may be more on the disk.
