@@ -10,8 +10,8 @@ use rustix::fs::{FlockOperation, flock};
 
 use crate::contents::{Contents, open_readers_lock};
 use crate::error::{Error, ErrorKind};
-use crate::index::{IndexReader, IndexWriter, Progress};
-use crate::recent::Frozen;
+use crate::index::{IndexReader, IndexWriter, LogEnd};
+use crate::recent::ChangeSet;
 
 /// The thread that writes to the index.
 #[derive(Debug)]
@@ -124,7 +124,7 @@ impl Work {
 
     /// Adds changes, and removes what is not needed any more: who waits for the index on a full disk waits for space. If the disk
     /// is full, uses the reserve.
-    fn apply_and_remove(&mut self, frozen: &Frozen) -> Result<(), Error> {
+    fn apply_and_remove(&mut self, frozen: &ChangeSet) -> Result<(), Error> {
         let mut applied = self.apply(frozen);
         if matches!(&applied, Err(error) if error.kind() == ErrorKind::Full) {
             let contents = self.contents.clone();
@@ -141,14 +141,14 @@ impl Work {
         applied
     }
 
-    fn apply(&mut self, frozen: &Frozen) -> Result<(), Error> {
+    fn apply(&mut self, frozen: &ChangeSet) -> Result<(), Error> {
         let uses = self.contents.usage().segments.clone();
-        let last_run = self.contents.usage().progress.run.max(frozen.run);
+        let last_run = self.contents.usage().indexed.run.max(frozen.run);
         let applied = self.index.apply(frozen, &uses, last_run)?;
         let mut usage = self.contents.usage();
         usage.segments.extend(applied.segments);
         if frozen.end.is_some() {
-            usage.progress = Progress { end: frozen.end, batch: frozen.batch, run: last_run };
+            usage.indexed = LogEnd { end: frozen.end, batch: frozen.batch, run: last_run };
         }
         drop(usage);
         self.unused.extend(applied.unused);
@@ -186,7 +186,7 @@ impl Work {
     fn dead_segments(&self) -> Vec<u32> {
         let segments = self.contents.segments();
         let usage = self.contents.usage();
-        let Some(end) = usage.progress.end else { return Vec::new() };
+        let Some(end) = usage.indexed.end else { return Vec::new() };
         let mut oldest = true;
         let mut dead = Vec::new();
         for number in segments.range(..end.segment).map(|(number, _)| *number) {

@@ -11,7 +11,7 @@ use crate::contents::start_of;
 use crate::error::Error;
 use crate::index::RemovedRow;
 use crate::log::{ScannedRecord, SegmentReader};
-use crate::recent::Change;
+use crate::recent::LastChange;
 use crate::record::{Record, RecordKind};
 use crate::segment::{START, Segment};
 use crate::writer::Writer;
@@ -118,7 +118,7 @@ impl Writer {
 
     fn choose(&self, urgent: bool) -> Option<Compaction> {
         let usage = self.contents.usage();
-        let end = usage.progress.end?;
+        let end = usage.indexed.end?;
         let segments = self.contents.segments();
         let candidates = segments.range(..end.segment.min(self.log.segment()));
         let oldest = segments.first_key_value().map(|(number, _)| *number);
@@ -159,9 +159,9 @@ impl Writer {
         loop {
             // One read transaction for all: it locks nothing for each of them.
             let applied = self.contents.recent.applied_count();
-            self.index.freeze()?;
+            self.index.begin_read()?;
             let needed = records.iter().map(|record| self.is_needed(record, is_oldest)).collect();
-            self.index.unfreeze()?;
+            self.index.end_read()?;
             // Else a change may have been in neither.
             if self.contents.recent.applied_count() == applied {
                 return needed;
@@ -193,8 +193,8 @@ impl Writer {
             return Ok(None);
         }
         let row = match self.contents.recent.get(&record.key) {
-            Some(Change::Removed(row)) => Some(row),
-            Some(Change::Value(_)) => None,
+            Some(LastChange::Removed(row)) => Some(row),
+            Some(LastChange::Value(_)) => None,
             None => self.index.removal(&record.key)?,
         };
         Ok(row.filter(|row| {

@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::disk_reserve::DiskReserve;
 use crate::error::Error;
-use crate::index::{IndexReader, Progress, RemovedRow, Row, SegmentUse};
+use crate::index::{IndexReader, LogEnd, RemovedRow, Row, SegmentUse};
 use crate::log::{self, ScannedBatch, Segments};
 use crate::long_values::{LongValue, LongValues};
 use crate::metadata::damaged;
 use crate::position::Position;
 use crate::reader::Sink;
-use crate::recent::{Change, KeyChange, Recent};
+use crate::recent::{KeyChange, LastChange, Recent};
 use crate::record::RecordKind;
 use crate::segment::{ReadRecord, Segment};
 
@@ -87,7 +87,7 @@ pub(crate) struct Usage {
     /// By segment, as the index knows it.
     pub(crate) segments: BTreeMap<u32, SegmentUse>,
     /// What the index has.
-    pub(crate) progress: Progress,
+    pub(crate) indexed: LogEnd,
     /// Segments whose records were all copied, as far as they are needed.
     pub(crate) copied: BTreeSet<u32>,
     /// Of these, those with damage: they are not removed.
@@ -162,8 +162,8 @@ impl Contents {
     pub(crate) fn row(&self, index: &IndexReader, key: &[u8]) -> Result<Option<Row>, Error> {
         // The index has a change before it is no longer recent: so this order misses none.
         match self.recent.get(key) {
-            Some(Change::Value(row)) => Ok(Some(row)),
-            Some(Change::Removed(_)) => Ok(None),
+            Some(LastChange::Value(row)) => Ok(Some(row)),
+            Some(LastChange::Removed(_)) => Ok(None),
             None => index.get(key),
         }
     }
@@ -183,8 +183,8 @@ pub(crate) fn read_log(
     index: &IndexReader,
     segments: &Segments,
     take: impl FnMut(ScannedBatch) -> Result<(), Error>,
-) -> Result<Progress, Error> {
-    log::scan(&layout.log(), segments, index.progress()?, take)
+) -> Result<LogEnd, Error> {
+    log::scan(&layout.log(), segments, index.log_end()?, take)
 }
 
 /// The changes of a batch, for the index, and the run that began with it.
@@ -197,7 +197,7 @@ pub(crate) fn changes_of(batch: ScannedBatch) -> (Vec<KeyChange>, Option<u64>) {
             return None;
         }
         let change = match header.kind.removal() {
-            None => Change::Value(Row {
+            None => LastChange::Value(Row {
                 shard: header.shard,
                 metadata: crate::Metadata {
                     version: header.version,
@@ -210,7 +210,7 @@ pub(crate) fn changes_of(batch: ScannedBatch) -> (Vec<KeyChange>, Option<u64>) {
             }),
             Some(cause) => {
                 let (shard, version) = (header.shard, header.version);
-                Change::Removed(RemovedRow { shard, version, cause, at: record.at })
+                LastChange::Removed(RemovedRow { shard, version, cause, at: record.at })
             }
         };
         Some((record.key, change))

@@ -16,7 +16,7 @@ use crate::change::{KeyState, Removal, Shard};
 use crate::error::{Error, ErrorKind};
 use crate::metadata::{Metadata, damaged};
 use crate::position::Position;
-use crate::recent::{Change, Frozen};
+use crate::recent::{ChangeSet, LastChange};
 use crate::record::record_bytes;
 
 /// SQLite's `application_id` of our databases: "WLKV".
@@ -86,9 +86,9 @@ pub(crate) struct ExpiredValue {
     pub(crate) version: u64,
 }
 
-/// What the index has of the log.
+/// Up to where the log is known: all of it, or what the index has.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Progress {
+pub(crate) struct LogEnd {
     /// Where the rest begins; `None`: the index has nothing.
     pub(crate) end: Option<Position>,
     /// The last batch.
@@ -170,7 +170,7 @@ impl IndexWriter {
     /// Adds changes, all or none. `uses` is the use of the segments before.
     pub(crate) fn apply(
         &mut self,
-        frozen: &Frozen,
+        frozen: &ChangeSet,
         uses: &BTreeMap<u32, SegmentUse>,
         last_run: u64,
     ) -> Result<Applied, Error> {
@@ -191,7 +191,7 @@ impl IndexWriter {
 
     fn apply_in_transaction(
         &self,
-        frozen: &Frozen,
+        frozen: &ChangeSet,
         uses: &BTreeMap<u32, SegmentUse>,
         last_run: u64,
     ) -> rusqlite::Result<Applied> {
@@ -231,7 +231,7 @@ impl IndexWriter {
                 segments.insert(kept.at.segment, old_use);
             }
             match change {
-                Change::Value(row) => {
+                LastChange::Value(row) => {
                     if kept.is_some() {
                         delete_removal.execute(params![key])?;
                     }
@@ -251,7 +251,7 @@ impl IndexWriter {
                     new_use.live += u64::from(row.bytes);
                     segments.insert(row.at.segment, new_use);
                 }
-                Change::Removed(row) => {
+                LastChange::Removed(row) => {
                     if old.is_some() {
                         delete.execute(params![key])?;
                     }
@@ -352,7 +352,7 @@ impl IndexReader {
     }
 
     /// From now on, reads see what there is now.
-    pub(crate) fn freeze(&self) -> Result<(), Error> {
+    pub(crate) fn begin_read(&self) -> Result<(), Error> {
         let begun = self.connection.execute_batch("BEGIN; SELECT count(*) FROM log;");
         begun.map_err(|error| {
             let _ = self.connection.execute_batch("ROLLBACK");
@@ -361,21 +361,21 @@ impl IndexReader {
     }
 
     /// Ends it.
-    pub(crate) fn unfreeze(&self) -> Result<(), Error> {
+    pub(crate) fn end_read(&self) -> Result<(), Error> {
         self.connection.execute_batch("COMMIT").map_err(failed_read)
     }
 
-    pub(crate) fn progress(&self) -> Result<Progress, Error> {
+    pub(crate) fn log_end(&self) -> Result<LogEnd, Error> {
         let mut statement = self.statement("SELECT position, batch, run, sum FROM log")?;
-        let progress = statement.query_row([], |columns| {
+        let log_end = statement.query_row([], |columns| {
             let number = |at| columns.get::<_, i64>(at).map(|number| number as u64);
             let (end, batch, run) = (number(0)?, number(1)?, number(2)?);
-            let progress = Progress { end: Some(Position::from_column(end as i64)), batch, run };
-            Ok((progress, sum(&[end, batch, run]) == columns.get::<_, u32>(3)?))
+            let log_end = LogEnd { end: Some(Position::from_column(end as i64)), batch, run };
+            Ok((log_end, sum(&[end, batch, run]) == columns.get::<_, u32>(3)?))
         });
-        match progress.optional().map_err(failed_read)? {
-            None => Ok(Progress::default()),
-            Some((progress, true)) => Ok(progress),
+        match log_end.optional().map_err(failed_read)? {
+            None => Ok(LogEnd::default()),
+            Some((log_end, true)) => Ok(log_end),
             Some((_, false)) => Err(damaged_index()),
         }
     }
@@ -440,9 +440,9 @@ impl IndexReader {
         max: usize,
     ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
         // Both tables as they are at one moment: else a change from one to the other could be missed.
-        self.freeze()?;
+        self.begin_read()?;
         let changes = self.changes_in_transaction(shard, version, max);
-        self.unfreeze()?;
+        self.end_read()?;
         changes
     }
 
@@ -678,7 +678,7 @@ impl OtherIndex {
     pub(crate) fn set_aside(path: &Path) -> std::io::Result<Option<Self>> {
         let aside = with_suffix(path, "-other");
         let other = OtherIndex { path: path.to_owned(), aside };
-        match Header::read(path)? {
+        match DatabaseHeader::read(path)? {
             Some(_) if has_other_version(path) => {
                 let _ = std::fs::remove_file(with_suffix(path, "-shm"));
                 // The database last: until then it is found again.
@@ -711,7 +711,7 @@ impl OtherIndex {
 }
 
 pub(crate) fn has_other_version(path: &Path) -> bool {
-    let header = Header::read(path).ok().flatten();
+    let header = DatabaseHeader::read(path).ok().flatten();
     header.is_some_and(|header| header.version > 2 && header.version != VERSION)
 }
 
@@ -729,11 +729,11 @@ fn move_if_there(from: &Path, to: &Path) -> std::io::Result<()> {
 }
 
 /// What the file of one of our databases says of itself. Not read by SQLite, which would read its log too.
-pub(crate) struct Header {
+pub(crate) struct DatabaseHeader {
     pub(crate) version: i64,
 }
 
-impl Header {
+impl DatabaseHeader {
     /// `None`: no file, or not one of our databases.
     pub(crate) fn read(path: &Path) -> std::io::Result<Option<Self>> {
         let mut header = [0; 72];
@@ -748,7 +748,7 @@ impl Header {
         let word =
             |at: usize| header[at..].first_chunk().map_or(0, |word| u32::from_be_bytes(*word));
         let is_ours = i64::from(word(68)) == APPLICATION;
-        Ok(is_ours.then(|| Header { version: i64::from(word(60)) }))
+        Ok(is_ours.then(|| DatabaseHeader { version: i64::from(word(60)) }))
     }
 }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::error::{Error, ErrorKind};
-use crate::index::Progress;
+use crate::index::LogEnd;
 use crate::long_values::NO_FILE;
 use crate::position::Position;
 use crate::record::{ALIGNMENT, HEADER_BYTES, Header, MAGIC, Record};
@@ -47,7 +47,7 @@ impl Log {
     pub(crate) fn resume(
         directory: &Path,
         segments: &Segments,
-        progress: Progress,
+        log_end: LogEnd,
         segment_bytes: u32,
     ) -> Result<(Self, Option<Arc<Segment>>), Error> {
         let failed = |error: io::Error| Error::of_system("open the log", &error);
@@ -59,7 +59,7 @@ impl Log {
                 (created.clone(), Some(created))
             }
         };
-        let end = match progress.end {
+        let end = match log_end.end {
             Some(end) if end.segment == segment.number => end.offset,
             _ => START,
         };
@@ -71,7 +71,7 @@ impl Log {
             segment,
             end,
             allocated: end,
-            batch: progress.batch,
+            batch: log_end.batch,
             bytes: Vec::new(),
             segment_bytes,
             failed: false,
@@ -241,11 +241,11 @@ pub(crate) fn open_segments(directory: &Path, write: bool) -> Result<Segments, E
 pub(crate) fn scan(
     directory: &Path,
     segments: &Segments,
-    known: Progress,
+    known: LogEnd,
     mut take: impl FnMut(ScannedBatch) -> Result<(), Error>,
-) -> Result<Progress, Error> {
+) -> Result<LogEnd, Error> {
     let first = known.end.map_or(0, |end| end.segment);
-    let mut progress = known;
+    let mut log_end = known;
     // The last complete batch: whether its damage was there when it was acknowledged shows in the next one.
     let mut last: Option<ScannedBatch> = None;
     let mut expected = known.end.map(|end| end.segment);
@@ -268,15 +268,14 @@ pub(crate) fn scan(
             match reader.next_batch()? {
                 Some(batch) => {
                     if let Some(before) = last.replace(batch) {
-                        progress =
-                            Progress { end: Some(before.end), batch: before.number, ..progress };
+                        log_end = LogEnd { end: Some(before.end), batch: before.number, ..log_end };
                         take(before)?;
                     }
                 }
                 None if reader.at >= segment.end() && !is_last => break,
                 None if !is_last && reader.is_unused()? => break,
                 None => {
-                    let before = last.as_ref().map_or(progress.batch, |last| last.number);
+                    let before = last.as_ref().map_or(log_end.batch, |last| last.number);
                     if !is_last || reader.finds_batch_after(before + 1)? {
                         // What is before it is there, for a backup.
                         last.map_or(Ok(()), take)?;
@@ -291,10 +290,10 @@ pub(crate) fn scan(
         return Err(damaged(directory, "a segment is missing"));
     }
     if let Some(last) = last.filter(|last| !last.has_damage) {
-        progress = Progress { end: Some(last.end), batch: last.number, ..progress };
+        log_end = LogEnd { end: Some(last.end), batch: last.number, ..log_end };
         take(last)?;
     }
-    Ok(progress)
+    Ok(log_end)
 }
 
 fn bad_record(segment: &Segment, at: u32) -> Error {

@@ -18,7 +18,7 @@ pub(crate) struct LongValues {
 
 /// A long value that is being written.
 #[derive(Debug)]
-pub(crate) struct StagedValue {
+pub(crate) struct LongValueWriter {
     file: File,
     sums: Vec<u32>,
     length: u64,
@@ -54,10 +54,10 @@ impl LongValues {
         Ok(numbers)
     }
 
-    pub(crate) fn create(&self, number: u64) -> io::Result<StagedValue> {
+    pub(crate) fn create(&self, number: u64) -> io::Result<LongValueWriter> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(0o600);
-        Ok(StagedValue { file: options.open(self.path(number))?, sums: Vec::new(), length: 0 })
+        Ok(LongValueWriter { file: options.open(self.path(number))?, sums: Vec::new(), length: 0 })
     }
 
     /// Removes a file, if it is there; returns its length.
@@ -118,7 +118,7 @@ impl LongValue {
     }
 }
 
-impl StagedValue {
+impl LongValueWriter {
     /// Writes a chunk: the next one, or one that was written before.
     pub(crate) fn write(&mut self, number: u32, bytes: &[u8]) -> io::Result<()> {
         let offset = u64::from(number) * CHUNK_BYTES as u64;

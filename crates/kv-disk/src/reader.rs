@@ -8,7 +8,7 @@ use crate::contents::{Contents, open_value};
 use crate::error::Error;
 use crate::index::{IndexReader, Row};
 use crate::metadata::{Metadata, damaged};
-use crate::recent::{Change, Changes};
+use crate::recent::{Changes, LastChange};
 
 /// Reads values and keys.
 pub struct Reader {
@@ -94,7 +94,7 @@ impl Reader {
     pub fn release(&mut self) {
         if self.kept_since.take().is_some() {
             // Then it has ended too.
-            let _ = self.index.unfreeze();
+            let _ = self.index.end_read();
         }
     }
 
@@ -104,13 +104,13 @@ impl Reader {
         loop {
             let (recent, count) = self.contents.recent.get_and_count(key);
             match recent {
-                Some(Change::Value(row)) => return Ok(Some(row)),
-                Some(Change::Removed(_)) => return Ok(None),
+                Some(LastChange::Value(row)) => return Ok(Some(row)),
+                Some(LastChange::Removed(_)) => return Ok(None),
                 // A change that this transaction does not have is recent, as long as the count is the same.
                 None if self.kept_since == Some(count) => return self.index.get(key),
                 None => {
                     self.release();
-                    self.index.freeze()?;
+                    self.index.begin_read()?;
                     self.kept_since = Some(count);
                 }
             }
@@ -139,7 +139,7 @@ impl Reader {
                 recent.get(key).is_none_or(|newer| newer.version() < state.version())
             });
             let in_page: HashSet<&[u8]> = page.iter().map(|(key, _)| &key[..]).collect();
-            let is_next = |change: &Change| {
+            let is_next = |change: &LastChange| {
                 change.version() > version && last.is_none_or(|last| change.version() <= last)
             };
             let missing: Vec<_> = recent
@@ -274,12 +274,12 @@ pub(crate) fn merge(
 
 fn take_change(
     key: &[u8],
-    change: Change,
+    change: LastChange,
     take: &mut impl FnMut(&[u8], Result<Row, Error>) -> bool,
 ) -> bool {
     match change {
-        Change::Value(row) => take(key, Ok(row)),
-        Change::Removed(_) => true,
+        LastChange::Value(row) => take(key, Ok(row)),
+        LastChange::Removed(_) => true,
     }
 }
 

@@ -12,54 +12,54 @@ use crate::position::Position;
 
 /// The last change of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Change {
+pub(crate) enum LastChange {
     Value(Row),
     /// The key has no value.
     Removed(RemovedRow),
 }
 
-impl Change {
+impl LastChange {
     /// The file of the value, if it has one of its own.
     pub(crate) fn long(&self) -> Option<u64> {
         match self {
-            Change::Value(row) => row.long,
-            Change::Removed(_) => None,
+            LastChange::Value(row) => row.long,
+            LastChange::Removed(_) => None,
         }
     }
 
     pub(crate) fn state(&self) -> KeyState {
         match self {
-            Change::Value(row) => KeyState::Value(row.metadata),
-            Change::Removed(row) => row.state(),
+            LastChange::Value(row) => KeyState::Value(row.metadata),
+            LastChange::Removed(row) => row.state(),
         }
     }
 
     pub(crate) fn is_expiry(&self) -> bool {
-        matches!(self, Change::Removed(row) if row.cause == Removal::Expiry)
+        matches!(self, LastChange::Removed(row) if row.cause == Removal::Expiry)
     }
 
     pub(crate) fn shard(&self) -> Option<Shard> {
         match self {
-            Change::Value(row) => row.shard,
-            Change::Removed(row) => row.shard,
+            LastChange::Value(row) => row.shard,
+            LastChange::Removed(row) => row.shard,
         }
     }
 
     pub(crate) fn version(&self) -> u64 {
         match self {
-            Change::Value(row) => row.metadata.version,
-            Change::Removed(row) => row.version,
+            LastChange::Value(row) => row.metadata.version,
+            LastChange::Removed(row) => row.version,
         }
     }
 }
 
 /// A key and its last change.
-pub(crate) type KeyChange = (Box<[u8]>, Change);
-pub(crate) type Changes = BTreeMap<Box<[u8]>, Change>;
+pub(crate) type KeyChange = (Box<[u8]>, LastChange);
+pub(crate) type Changes = BTreeMap<Box<[u8]>, LastChange>;
 
-/// Changes that are being added to the index.
+/// Changes for the index: the last one of each key.
 #[derive(Debug, Default)]
-pub(crate) struct Frozen {
+pub(crate) struct ChangeSet {
     pub(crate) changes: Changes,
     /// Where the log after them begins.
     pub(crate) end: Option<Position>,
@@ -80,10 +80,12 @@ pub(crate) struct Recent {
 
 #[derive(Debug, Default)]
 struct Inner {
-    active: Frozen,
+    /// To which changes are added.
+    active: ChangeSet,
     /// The bytes of the keys of `active`, and of its entries.
     bytes: usize,
-    frozen: Option<Arc<Frozen>>,
+    /// Which the index is taking up.
+    frozen: Option<Arc<ChangeSet>>,
     /// How often the index has taken up changes.
     applied: u64,
     /// Why the index could not take up the frozen ones.
@@ -158,7 +160,7 @@ impl Recent {
         else {
             return true;
         };
-        let is_pending = |frozen: Option<&Frozen>| {
+        let is_pending = |frozen: Option<&ChangeSet>| {
             frozen.and_then(|frozen| frozen.end).is_some_and(|first| first <= end)
         };
         while is_pending(Some(&inner.active)) || is_pending(inner.frozen.as_deref()) {
@@ -174,12 +176,12 @@ impl Recent {
     }
 
     /// The last change of a key.
-    pub(crate) fn get(&self, key: &[u8]) -> Option<Change> {
+    pub(crate) fn get(&self, key: &[u8]) -> Option<LastChange> {
         self.get_and_count(key).0
     }
 
     /// The same, and how often the index has taken up changes.
-    pub(crate) fn get_and_count(&self, key: &[u8]) -> (Option<Change>, u64) {
+    pub(crate) fn get_and_count(&self, key: &[u8]) -> (Option<LastChange>, u64) {
         let inner = self.lock();
         let frozen = || inner.frozen.as_ref().and_then(|frozen| frozen.changes.get(key));
         (inner.active.changes.get(key).or_else(frozen).copied(), inner.applied)
@@ -225,7 +227,7 @@ impl Recent {
 
     /// The changes that the index is to take up next. Waits until there are some, and a while for more; not for long unless
     /// `idle`. `None`: it was stopped, and there are none.
-    pub(crate) fn freeze(&self, idle: bool) -> Option<Option<Arc<Frozen>>> {
+    pub(crate) fn freeze(&self, idle: bool) -> Option<Option<Arc<ChangeSet>>> {
         let mut inner = self.lock();
         let has_none = |inner: &Inner| inner.frozen.is_none() && inner.active.end.is_none();
         if has_none(&inner) && !inner.stopped && !inner.woken {

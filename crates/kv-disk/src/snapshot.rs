@@ -54,9 +54,9 @@ impl Snapshot {
         let mut damage = None;
         loop {
             let index = IndexReader::open(&layout.index())?;
-            index.freeze()?;
+            index.begin_read()?;
             let segments = open_segments(&layout.log(), false)?;
-            let (mut recent, mut last_run) = (Changes::new(), index.progress()?.run);
+            let (mut recent, mut last_run) = (Changes::new(), index.log_end()?.run);
             let read = read_log(&layout, &index, &segments, |batch| {
                 let (changes, run) = changes_of(batch);
                 recent.extend(changes);

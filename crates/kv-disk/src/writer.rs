@@ -16,7 +16,7 @@ use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
 use crate::index::{ExpiredValue, IndexReader, IndexWriter, OtherIndex, RemovedRow, Row};
 use crate::log::{Log, open_segments};
-use crate::long_values::{NO_FILE, StagedValue};
+use crate::long_values::{LongValueWriter, NO_FILE};
 use crate::metadata::Metadata;
 use crate::reader::Reader;
 use crate::recent;
@@ -50,7 +50,7 @@ pub struct Writer {
     pub(crate) index: IndexReader,
     pub(crate) log: Log,
     /// Long values that are not yet put.
-    staged: HashMap<u64, StagedValue>,
+    staged: HashMap<u64, LongValueWriter>,
     pub(crate) compaction: Option<Compaction>,
     /// Records of a compaction that the next batch appends again.
     pub(crate) moved: Vec<MovedRecord>,
@@ -101,16 +101,16 @@ impl Writer {
         let writer = IndexWriter::open(&layout.index())?;
         let index = IndexReader::open(&layout.index())?;
         let segments = open_segments(&layout.log(), true)?;
-        let known = index.progress()?;
+        let known = index.log_end()?;
         let uses = known_uses(index.segments()?, &segments);
         let listed = layout.long_values().list().map_err(refused)?;
         let long_bytes = index.long_bytes()?;
-        let usage = Usage { segments: uses, progress: known, ..Usage::default() };
+        let usage = Usage { segments: uses, indexed: known, ..Usage::default() };
         let contents = Arc::new(Contents::new(layout, segments.clone(), usage, long_bytes));
         let reader = IndexReader::open(&contents.layout.index())?;
         let applier = Applier::start(contents.clone(), writer, reader)?;
         let mut last_run = known.run;
-        let progress = read_log(&contents.layout, &index, &segments, |batch| {
+        let log_end = read_log(&contents.layout, &index, &segments, |batch| {
             let (end, number) = (batch.end, batch.number);
             let (changes, run) = changes_of(batch);
             last_run = last_run.max(run.unwrap_or(0));
@@ -128,7 +128,7 @@ impl Writer {
         contents.opened(listed);
         let segment_bytes = segment_bytes(&contents.layout.directory);
         let (log, created) =
-            Log::resume(&contents.layout.log(), &segments, progress, segment_bytes)?;
+            Log::resume(&contents.layout.log(), &segments, log_end, segment_bytes)?;
         created.into_iter().for_each(|segment| contents.add_segment(segment));
         Ok(Writer {
             contents,
@@ -319,10 +319,10 @@ impl Writer {
             let change = match record.kind.removal() {
                 None => {
                     let metadata = Metadata { version, expires, length };
-                    recent::Change::Value(Row { shard, metadata, at: position, bytes, long })
+                    recent::LastChange::Value(Row { shard, metadata, at: position, bytes, long })
                 }
                 Some(cause) => {
-                    recent::Change::Removed(RemovedRow { shard, version, cause, at: position })
+                    recent::LastChange::Removed(RemovedRow { shard, version, cause, at: position })
                 }
             };
             changes.push((Box::from(record.key), change));
@@ -486,7 +486,7 @@ impl DiskWriter for Writer {
         if let Some(pause) = [expires_in, compacts_in].into_iter().flatten().min() {
             return Ok(Some(pause));
         }
-        let waits = self.contents.usage().progress.end != Some(self.log.end());
+        let waits = self.contents.usage().indexed.end != Some(self.log.end());
         Ok((waits || self.index.has_expiring()?).then_some(CLEANUP_PAUSE))
     }
 }

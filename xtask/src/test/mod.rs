@@ -117,9 +117,9 @@ struct External {
     browser: Program,
     /// The lab itself.
     lab: Program,
-    /// Conformance, changes to a machine and links, in one machine of the lab.
+    /// Conformance, memory, changes to a machine and links, in one machine of the lab.
     links: Vec<Program>,
-    /// The program, verbs and the store, in another: about as long.
+    /// The program, the store and lanes, in another: about as long.
     program: Vec<Program>,
 }
 
@@ -131,18 +131,18 @@ impl External {
             monitoring: programs.take("wirelane", "monitoring")?,
             browser: programs.take("report", "browser")?,
             lab: programs.take("xtask", "lab")?,
-            // The last of each creates devices again, which changes their order.
+            // The last of each may create devices again, which changes their order.
             links: programs.take_all(&[
                 ("fabric", "conformance_verbs"),
+                ("rdma-sys", "wire"),
+                ("fabric", "example_verbs"),
+                ("fabric", "register"),
                 ("wirelane", "lab_changes"),
                 ("fabric", "link_verbs"),
             ])?,
             program: programs.take_all(&[
-                ("rdma-sys", "wire"),
-                ("fabric", "example_verbs"),
-                ("fabric", "register"),
-                ("kv-server", "verbs"),
                 ("wirelane", "lab"),
+                ("kv-server", "verbs"),
                 ("fabric", "verbs"),
             ])?,
         })
@@ -209,7 +209,7 @@ fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Resul
     // they poll.
     let machines = [
         ("conformance, changes and links in the lab", &external.links, "1"),
-        ("program, verbs and store in the lab", &external.program, "2"),
+        ("program, store and lanes in the lab", &external.program, "2"),
     ];
     let commands = machines
         .map(|(name, programs, cpus)| (name.to_owned(), in_a_machine(programs, cpus, full)));

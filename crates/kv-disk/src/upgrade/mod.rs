@@ -15,7 +15,7 @@ use rusqlite::{Connection, OpenFlags, Row, params};
 use crate::change::{Body, Change};
 use crate::contents::Layout;
 use crate::error::{Error, ErrorKind};
-use crate::index::{Header, pragma};
+use crate::index::{DatabaseHeader, pragma};
 use crate::metadata::Metadata;
 use crate::writer::{DiskWriter, Writer};
 use crate::{CHUNK_BYTES, metadata};
@@ -36,7 +36,7 @@ pub struct Upgraded {
 /// The format of a directory, if it is an earlier one.
 pub(crate) fn earlier_format(layout: &Layout) -> Result<Option<u32>, Error> {
     // What is damaged is refused by what reads it next.
-    let header = Header::read(&layout.index()).ok().flatten();
+    let header = DatabaseHeader::read(&layout.index()).ok().flatten();
     let format = header.and_then(|header| u32::try_from(header.version).ok());
     Ok(format.filter(|format| EARLIER.contains(format)))
 }
