@@ -21,7 +21,7 @@ pub(crate) struct Applier {
 }
 
 impl Applier {
-    /// Until [`Contents::opened`] it removes nothing: the rest of the log may need it.
+    /// Until [`Contents::log_was_read`] it removes nothing: the rest of the log may need it.
     pub(crate) fn start(
         contents: Arc<Contents>,
         index: IndexWriter,
@@ -165,7 +165,7 @@ impl Work {
 
     /// Removes long values and segments that are not needed, unless another process reads.
     fn remove_unused(&mut self) {
-        let Some(listed) = self.contents.take_opened() else { return };
+        let Some(listed) = self.contents.take_found_at_start() else { return };
         self.orphans.extend(listed);
         let dead = self.dead_segments();
         if self.unused.is_empty() && dead.is_empty() {

@@ -129,16 +129,16 @@ impl Writer {
             true => 0,
             false => uses(segment).removals,
         };
-        let live = |segment: &Segment| uses(segment).live + removals(segment);
+        let needed_bytes = |segment: &Segment| uses(segment).live + removals(segment);
         let all = |segment: &Segment| u64::from(segment.end().saturating_sub(START));
         let candidates: Vec<&Arc<Segment>> = candidates
             .map(|(_, segment)| segment)
             .filter(|segment| !usage.copied.contains(&segment.number))
             .collect();
         let total: u64 = candidates.iter().map(|segment| all(segment)).sum();
-        let needed: u64 = candidates.iter().map(|segment| live(segment)).sum();
+        let needed: u64 = candidates.iter().map(|segment| needed_bytes(segment)).sum();
         let removed: u64 = candidates.iter().map(|segment| removals(segment)).sum();
-        let dead = |segment: &Segment| all(segment).saturating_sub(live(segment));
+        let dead = |segment: &Segment| all(segment).saturating_sub(needed_bytes(segment));
         let slack = u64::from(self.log.segment_bytes()) * 2;
         let first = candidates.first().copied().filter(|segment| Some(segment.number) == oldest);
         let chosen = candidates.into_iter().max_by_key(|segment| dead(segment))?;

@@ -77,8 +77,8 @@ pub(crate) struct Contents {
     pub(crate) reserve: Mutex<DiskReserve>,
     /// The bytes of the files of long values.
     pub(crate) long_bytes: AtomicU64,
-    /// When all of the log was read: the long values that were there before, until they were taken.
-    opened: Mutex<Option<Vec<u64>>>,
+    /// The long values whose files were there at the start, until they were taken; `None` while the log is still read.
+    found_at_start: Mutex<Option<Vec<u64>>>,
 }
 
 /// How much of the log is in use.
@@ -105,20 +105,20 @@ impl Contents {
             usage: Mutex::new(usage),
             reserve: Mutex::new(reserve),
             long_bytes: AtomicU64::new(long_bytes),
-            opened: Mutex::new(None),
+            found_at_start: Mutex::new(None),
         }
     }
 
     /// All of the log was read: what nothing refers to may be removed. `listed` are the long values that were there before.
-    pub(crate) fn opened(&self, listed: Vec<u64>) {
-        *self.opened.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+    pub(crate) fn log_was_read(&self, listed: Vec<u64>) {
+        *self.found_at_start.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
         self.recent.wake();
     }
 
     /// The long values that were there before, once; `None` if the log is still read.
-    pub(crate) fn take_opened(&self) -> Option<Vec<u64>> {
-        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        opened.as_mut().map(std::mem::take)
+    pub(crate) fn take_found_at_start(&self) -> Option<Vec<u64>> {
+        let mut found = self.found_at_start.lock().unwrap_or_else(PoisonError::into_inner);
+        found.as_mut().map(std::mem::take)
     }
 
     pub(crate) fn usage(&self) -> MutexGuard<'_, Usage> {

@@ -125,7 +125,7 @@ impl Writer {
                 let _ = segment.file.set_len(u64::from(segment.end()));
             }
         }
-        contents.opened(listed);
+        contents.log_was_read(listed);
         let segment_bytes = segment_bytes(&contents.layout.directory);
         let (log, created) =
             Log::resume(&contents.layout.log(), &segments, log_end, segment_bytes)?;

@@ -42,18 +42,18 @@ impl Core {
         if let Some(lane) = self.rails.lane_mut(rail) {
             lane.remove(lane_op.bytes);
             if outcome.is_ok() && lane_op.what.is_send() {
-                lane.message_confirmed();
+                lane.message_completed();
             }
         }
         match outcome {
-            Ok(_) => self.placed(rail, lane_op, work),
+            Ok(_) => self.took_effect(rail, lane_op, work),
             Err(failure) => self.lost(rail, LostLaneOp { lane_op, failure, work }),
         }
     }
 
     /// A lane's operation took effect.
     #[inline]
-    pub(super) fn placed(&mut self, rail: u8, lane_op: LaneOp, work: Work) {
+    pub(super) fn took_effect(&mut self, rail: u8, lane_op: LaneOp, work: Work) {
         match lane_op.what {
             LaneOpKind::Whole { op_id, window } => {
                 self.completions.finish(restore_op(op_id, window, work), Ok(Done::Placed));

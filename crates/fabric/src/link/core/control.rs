@@ -51,7 +51,7 @@ impl Core {
                 }
             }
             Control::Fenced { rail, generation, received, why } => {
-                // A peer that leaves does not fence.
+                // Only a peer that stays fences: the rail has failed, and events that might have been those of its goodbye are logged.
                 self.event_log.record_held();
                 let entry = self.rails.find_mut(rail);
                 if entry.is_some_and(|entry| entry.peer_fenced(generation, received)) {

@@ -76,10 +76,10 @@ impl Core {
         self.event_log.record(self.now, what, String::new(), why);
     }
 
-    /// Completes all operations of an ended link, once all lanes are drained.
+    /// Completes all operations of an ended link, once all lanes have returned theirs.
     pub(super) fn finish_end(&mut self) {
         let Some(ended) = self.ended.clone() else { return };
-        if self.rails.attached_count() > 0 {
+        if self.rails.lane_count() > 0 {
             return;
         }
         for LostLaneOp { lane_op, failure, work } in self.rails.take_all_unconfirmed() {
@@ -105,7 +105,7 @@ impl Core {
     /// Completes the receives of an ended link that no message will arrive for.
     pub(super) fn settle_receives(&mut self) {
         let Some(ended) = &self.ended else { return };
-        if self.rails.attached_count() > 0 {
+        if self.rails.lane_count() > 0 {
             return;
         }
         let inbox = self.messages.inbox_mut();

@@ -121,13 +121,13 @@ impl Core {
     fn resolve(&mut self, rail: u8, received: u64) {
         let entry = self.rails.get_mut(rail);
         entry.end_fence(self.now, &self.config);
-        let arrived = entry.confirmed_messages();
+        let completed = entry.completed_messages();
         // Counts that were reported to the peer on this lane may be lost with it.
         self.messages.inbox_mut().repeat_report();
-        if received < arrived {
+        if received < completed {
             let name = self.rails.name(rail);
             let why =
-                format!("the peer reports {received} of {arrived} messages received over {name}");
+                format!("the peer reports {received} of {completed} messages received over {name}");
             return self.fail_link(Failure::ProtocolError, &why);
         }
         let (unconfirmed, ordered) = self.rails.get_mut(rail).take_unconfirmed();
@@ -136,7 +136,7 @@ impl Core {
             // is safe after the fence. Messages are sent again with their sequence numbers, by which the peer recognises
             // duplicates.
             if ordered && received >= lost.lane_op.confirmed_at {
-                self.placed(rail, lost.lane_op, lost.work);
+                self.took_effect(rail, lost.lane_op, lost.work);
             } else {
                 self.retry(lost);
             }

@@ -146,10 +146,10 @@ impl Core {
         self.now = now;
         let before = done.len();
         let direct = self.completions.collect_into(done);
-        for index in 0..self.rails.attached_count() {
-            self.poll_rail(self.rails.attached(index));
+        for index in 0..self.rails.lane_count() {
+            self.poll_rail(self.rails.rail_with_lane(index));
         }
-        if self.rails.attached_count() > 1 {
+        if self.rails.lane_count() > 1 {
             self.refill_all();
         }
         self.post_queued();

@@ -50,7 +50,7 @@ impl Core {
     pub(super) fn start(&mut self, op: Op) {
         if let Work::Receive { .. } = op.work {
             self.messages.inbox_mut().post(op);
-            self.deliver();
+            self.match_receives();
             return self.settle_receives();
         }
         self.completions.accept(1);

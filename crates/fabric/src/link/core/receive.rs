@@ -80,7 +80,7 @@ impl Core {
                 }
                 let location = self.copy_out(location);
                 self.messages.inbox_mut().push(InboxMessage { body, location });
-                return self.deliver();
+                return self.match_receives();
             }
             Body::Atomic { request, region, offset, op } => {
                 self.execute_atomic(request, region, offset, op);
@@ -137,7 +137,7 @@ impl Core {
 
     /// Matches messages with receives, as long as there are both.
     #[inline]
-    pub(super) fn deliver(&mut self) {
+    pub(super) fn match_receives(&mut self) {
         loop {
             let step = match self.messages.inbox_mut().step() {
                 InboxStep::Skip(message) => {

@@ -17,8 +17,8 @@ impl Core {
             return Err(Error::new(ErrorKind::Gone, "grant a region", &ended.why, fix));
         }
         let (id, remote) = self.regions.grant(region)?;
-        for index in 0..self.rails.attached_count() {
-            self.report_key(self.rails.attached(index), id, region);
+        for index in 0..self.rails.lane_count() {
+            self.report_key(self.rails.rail_with_lane(index), id, region);
         }
         Ok(remote)
     }

@@ -121,8 +121,8 @@ impl Core {
 
     /// As [`Core::refill`], for all rails: a message on one rail may free a slot of another.
     pub(super) fn refill_all(&mut self) {
-        for index in 0..self.rails.attached_count() {
-            self.refill(self.rails.attached(index));
+        for index in 0..self.rails.lane_count() {
+            self.refill(self.rails.rail_with_lane(index));
         }
     }
 

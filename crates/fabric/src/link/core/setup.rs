@@ -81,7 +81,7 @@ impl Core {
         let probe = lane.grant_probe();
         let slots = lane.messages().slots();
         let generation = self.rails.get(rail).generation();
-        self.rails.attach(rail, lane);
+        self.rails.set_lane(rail, lane);
         self.refill(rail);
         let probe = match probe {
             Ok(probe) => probe,

@@ -9,7 +9,7 @@
 //! | count | of | raised when | the peer learns it | decides |
 //! |---|---|---|---|---|
 //! | `MessageCounts::sent` | a lane | a message or credit is queued on it | no | `LaneOp::confirmed_at`: the first message queued with or after an operation |
-//! | `MessageCounts::confirmed` | a lane | its send has completed | no | a peer that reports fewer as received ends the link |
+//! | `MessageCounts::completed` | a lane | its send has completed | no | a peer that reports fewer as received ends the link |
 //! | `MessageCounts::received` | a lane | a message or credit has arrived | in `Fenced` | which operations of the dead lane took effect |
 //! | `Outgoing::next` | the link, by class | a message gets its number | as the `sequence` of its header | order and duplicates: `Incoming::next` |
 //! | `Outgoing::oldest` | the link, by class | all messages before it are delivered | no | which messages are kept, to be sent again; the limit of internal ones |

@@ -16,15 +16,15 @@
 //! | `waiting` | `key_pending`, and back | its region has no key on the rails in use; keys or rails have changed | `chunks.rs` `post_chunks`; [`Operations::retry_key_pending`] |
 //! | `waiting`, `retries` | a chunk on a lane | a rail has capacity | `chunks.rs` `post_chunks` |
 //! | a message queued | on a lane, numbered | a rail and the peer have capacity | `send.rs` `send_next` |
-//! | on a lane | placed | its completion | `fast_path.rs` `finish_whole`, `completions.rs` `placed` |
+//! | on a lane | placed | its completion | `fast_path.rs` `finish_whole`, `completions.rs` `took_effect` |
 //! | on a lane | unconfirmed, at its rail | the lane failed | `completions.rs` `lost` |
 //! | unconfirmed | placed | both ends are closed, the lane was ordered, and the peer received it or a later message | `fence.rs` `resolve` |
 //! | unconfirmed | `retries` (what was whole gets a row), or its message queued again | both ends are closed, otherwise | `fence.rs` `retry`, `send.rs` `resend` |
 //! | its message to be sent again | `deferred` | it has immediate data whose chunks are not placed | `send.rs` `resend`; back in `completions.rs` `progress` |
 //! | all chunks placed | its message queued | immediate data follows | `completions.rs` `progress` |
-//! | all placed and delivered | completed | a whole operation; a row; an atomic operation, with its answer | `completions.rs` `placed`; `progress`; `receive.rs` `answered` |
+//! | all placed and delivered | completed | a whole operation; a row; an atomic operation, with its answer | `completions.rs` `took_effect`; `progress`; `receive.rs` `answered` |
 //! | a chunk, or unconfirmed | completed with a failure | it can never succeed; its other chunks have completed | `chunks.rs` `abandon`, `completions.rs` `unsupported`, `fence.rs` `retry` |
-//! | any | completed | the link has ended, and its lanes are drained | `ending.rs` `finish_end` |
+//! | any | completed | the link has ended, and its lanes have returned all | `ending.rs` `finish_end` |
 
 mod lane_op;
 mod multi_step_op;

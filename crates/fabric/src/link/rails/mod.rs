@@ -1,8 +1,8 @@
 //! The rails of a link: which have a lane, which are active, and which one an operation takes.
 //!
-//! `attached` are the rails with a lane, also a dead one; `healthy` is the number of those whose lane is not closed; `active` are the
+//! `with_lane` are the rails with a lane, also a dead one; `healthy` is the number of those whose lane is not closed; `active` are the
 //! rails that are up and of the best transport that is up. All three change only in this file: when a lane is
-//! attached, closed or detached, and when a rail comes up or fails.
+//! set, closed or taken out, and when a rail comes up or fails.
 
 mod choose;
 pub(super) mod connector;
@@ -31,7 +31,7 @@ pub(super) use self::rail::{LostLaneOp, Rail, RailState, SetupError};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
-    attached: Vec<u8>,
+    with_lane: Vec<u8>,
     active: Vec<u8>,
     healthy: usize,
     /// The position in `active` to start the next choice at (round robin).
@@ -65,7 +65,7 @@ impl Rails {
     ) -> Self {
         Rails {
             rails: plans.into_iter().map(Rail::new).collect(),
-            attached: Vec::new(),
+            with_lane: Vec::new(),
             active: Vec::new(),
             healthy: 0,
             next_choice: 0,
@@ -136,21 +136,21 @@ impl Rails {
         self.rails.iter_mut().filter_map(Rail::lane_mut)
     }
 
-    /// The rail at this position in `attached`.
+    /// The rail at this position in `with_lane`.
     #[inline]
-    pub(super) fn attached(&self, index: usize) -> u8 {
-        self.attached[index]
+    pub(super) fn rail_with_lane(&self, index: usize) -> u8 {
+        self.with_lane[index]
     }
 
     #[inline]
-    pub(super) fn attached_count(&self) -> usize {
-        self.attached.len()
+    pub(super) fn lane_count(&self) -> usize {
+        self.with_lane.len()
     }
 
     /// Whether a lane is closing.
     #[inline]
     pub(super) fn is_ending(&self) -> bool {
-        self.attached.len() != self.healthy
+        self.with_lane.len() != self.healthy
     }
 
     #[inline]
@@ -168,7 +168,7 @@ impl Rails {
     /// Posts the queued operations of all lanes.
     #[inline]
     pub(super) fn post_queues(&mut self) {
-        for rail in &self.attached {
+        for rail in &self.with_lane {
             if let Some(lane) = self.rails[usize::from(*rail)].lane_mut() {
                 lane.post_queue();
             }
@@ -185,13 +185,13 @@ impl Rails {
 
     /// Arms all lanes; `false` if one of them has work to do.
     pub(super) fn arm(&mut self) -> bool {
-        let Rails { attached, rails, .. } = self;
-        attached.iter().all(|rail| rails[usize::from(*rail)].lane_mut().is_none_or(RailLane::arm))
+        let Rails { with_lane, rails, .. } = self;
+        with_lane.iter().all(|rail| rails[usize::from(*rail)].lane_mut().is_none_or(RailLane::arm))
     }
 
     /// The descriptors of all lanes, with rail and generation.
     pub(super) fn descriptors(&self) -> impl Iterator<Item = (u8, u32, BorrowedFd<'_>)> {
-        self.attached.iter().filter_map(|rail| {
+        self.with_lane.iter().filter_map(|rail| {
             let entry = self.get(*rail);
             Some((*rail, entry.generation(), entry.lane()?.fd()))
         })
@@ -205,9 +205,9 @@ impl Rails {
     // Changes.
 
     /// Gives a rail its lane.
-    pub(super) fn attach(&mut self, rail: u8, lane: RailLane) {
+    pub(super) fn set_lane(&mut self, rail: u8, lane: RailLane) {
         self.get_mut(rail).set_lane(lane);
-        self.attached.push(rail);
+        self.with_lane.push(rail);
         self.healthy += 1;
     }
 
@@ -258,10 +258,10 @@ impl Rails {
         Some(if names.is_empty() { "none".to_owned() } else { names.join(", ") })
     }
 
-    /// Takes out the lane of a rail, if it is closed and drained. [`Rails::discard`] must follow.
+    /// Takes out the lane of a rail, if it is closed and has returned all operations. [`Rails::discard`] must follow.
     pub(super) fn detach(&mut self, rail: u8) -> Option<RailLane> {
-        let lane = self.get_mut(rail).take_drained()?;
-        self.attached.retain(|other| *other != rail);
+        let lane = self.get_mut(rail).take_ended()?;
+        self.with_lane.retain(|other| *other != rail);
         Some(lane)
     }
 

@@ -163,7 +163,7 @@ impl Rails {
         // Expired timers wait for something else.
         let states = states.filter(|due| *due > now);
         let lanes = self
-            .attached
+            .with_lane
             .iter()
             .filter_map(|rail| self.lane(*rail)?.next_due(now, config.op_timeout));
         let no_rail_since = self.no_rail_since.map(|since| since + config.no_rail_timeout);

@@ -358,12 +358,12 @@ impl Committer {
 
     /// The version of a key: in memory, or else on the disk.
     fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
-        let hot = Key::new(key).ok().and_then(|key| engine.index.stat(key, engine.now()));
-        if let Some(metadata) = hot {
+        let in_memory = Key::new(key).ok().and_then(|key| engine.index.stat(key, engine.now()));
+        if let Some(metadata) = in_memory {
             return Ok(Some(metadata.version));
         }
-        let cold = self.disk.stat(key)?;
-        let live = cold.and_then(|metadata| engine.metadata_of(&metadata));
+        let on_disk = self.disk.stat(key)?;
+        let live = on_disk.and_then(|metadata| engine.metadata_of(&metadata));
         Ok(live.map(|metadata| metadata.version))
     }
 

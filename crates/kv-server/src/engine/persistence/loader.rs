@@ -176,11 +176,11 @@ fn metadata(
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Metadata(None)) };
     loop {
         let saves = state.busy_keys.begin(name);
-        let hot = engine.index.stat(key, engine.now());
-        let read = if hot.is_some() { Ok(None) } else { reader.stat(name) };
+        let in_memory = engine.index.stat(key, engine.now());
+        let read = if in_memory.is_some() { Ok(None) } else { reader.stat(name) };
         if state.busy_keys.end(name, saves, || ()).is_some() {
-            let cold = |metadata: Metadata| engine.metadata_of(&metadata);
-            return Ok(LoadResult::Metadata(hot.or(read?.and_then(cold))));
+            let on_disk = |metadata: Metadata| engine.metadata_of(&metadata);
+            return Ok(LoadResult::Metadata(in_memory.or(read?.and_then(on_disk))));
         }
     }
 }

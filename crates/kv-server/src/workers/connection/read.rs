@@ -54,7 +54,7 @@ impl Serving<'_> {
         };
         let value = found.value();
         let (mut answer, length) = (self.describe(&value.metadata), value.metadata.length);
-        let placed = self.place(value, &range, &mut answer);
+        let pin_until = self.place(value, &range, &mut answer);
         let more = range.offset.saturating_add(answer.written) < length;
         if open_handle && more && answer.status == Status::Ok {
             let value = found.into_shared(&self.context.engine);
@@ -65,7 +65,7 @@ impl Serving<'_> {
             self.batch_answers.holds.push(ValueHold::Value(value));
             return answer;
         }
-        match (found, placed) {
+        match (found, pin_until) {
             (Found::Loaded(value), _) => self.batch_answers.holds.push(ValueHold::Value(value)),
             (Found::Pinned(value), PinUntil::Copied) => self.context.engine.index.unpin(value.pin),
             (Found::Pinned(value), PinUntil::InPlace) => {

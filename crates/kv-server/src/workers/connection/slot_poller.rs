@@ -49,10 +49,10 @@ enum PollState {
     LastRead,
 }
 
-/// The result of [`SlotPoller::read_line`].
+/// The result of [`SlotPoller::read_client_line`].
 pub(super) enum LineRead {
     NotReady,
-    /// The client's cache line was read, to be [taken](SlotPoller::take_line); `last`: polling ends with it.
+    /// The client's cache line was read, to be [taken](SlotPoller::take_client_line); `last`: polling ends with it.
     Ready {
         last: bool,
     },
@@ -61,7 +61,7 @@ pub(super) enum LineRead {
 }
 
 /// The client's cache line of its slot block, as it was read.
-pub(super) struct Line {
+pub(super) struct ClientLine {
     bytes: [u8; SlotBlock::LINE],
     /// A completion flag was set before it was read.
     flag_set: bool,
@@ -166,7 +166,7 @@ impl SlotPoller {
 
     /// Reads the client's cache line, if it is polled or requested.
     #[inline]
-    pub(super) fn read_line(
+    pub(super) fn read_client_line(
         &mut self,
         link: &mut Link,
         client_buffer: &Window,
@@ -217,15 +217,15 @@ impl SlotPoller {
 
     /// Takes the line that was read. For flags that were set after the read was posted, the line is read again.
     #[inline]
-    pub(super) fn take_line(&mut self, area: &ReceiveArea) -> Line {
+    pub(super) fn take_client_line(&mut self, area: &ReceiveArea) -> ClientLine {
         let mut bytes = [0; SlotBlock::LINE];
         area.read_line(&mut bytes);
-        Line { bytes, flag_set: std::mem::take(&mut self.flag_set_before_read) }
+        ClientLine { bytes, flag_set: std::mem::take(&mut self.flag_set_before_read) }
     }
 
     /// The next slot of a line, with its full slot sequence: at most one for each slot.
     #[inline]
-    pub(super) fn next_slot(&mut self, line: &Line) -> Option<(u64, RequestSlot)> {
+    pub(super) fn next_slot(&mut self, line: &ClientLine) -> Option<(u64, RequestSlot)> {
         let slot_sequence = self.last + 1;
         let slot = RequestSlot::from_word(line.word(SlotBlock::slot(slot_sequence)));
         (slot.slot_sequence == slot_sequence as u16).then(|| {
@@ -261,7 +261,7 @@ impl SlotPoller {
 
     /// Wakes a client that slept, or was about to, when a flag was set.
     #[inline]
-    pub(super) fn wake(&mut self, line: &Line, ops: &mut VecDeque<Op>) {
+    pub(super) fn wake(&mut self, line: &ClientLine, ops: &mut VecDeque<Op>) {
         if line.flag_set && line.word(SlotBlock::CLIENT) == SlotBlock::SET {
             let work = Work::Send { from: Slices::EMPTY, imm: Some(0) };
             ops.push_back(Op { op_id: CompletionId::SlotBlock(SlotBlockOp::Wake).encode(), work });
@@ -270,7 +270,7 @@ impl SlotPoller {
     }
 }
 
-impl Line {
+impl ClientLine {
     #[inline]
     fn word(&self, at: usize) -> u64 {
         let mut word = [0; 8];

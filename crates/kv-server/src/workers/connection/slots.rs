@@ -14,14 +14,14 @@ impl Connection {
     pub(super) fn check_slots(&mut self, context: &mut WorkerContext) -> bool {
         let Some(client) = self.peer.client() else { return false };
         let (area, ops) = (self.receives.area(), &mut self.ops);
-        match self.poller.read_line(&mut self.link, client.client_buffer(), area, ops) {
+        match self.poller.read_client_line(&mut self.link, client.client_buffer(), area, ops) {
             LineRead::NotReady => false,
             LineRead::NotShared => {
                 self.end_polling();
                 false
             }
             LineRead::Ready { last } => {
-                let announced = self.serve_line(context);
+                let announced = self.serve_client_line(context);
                 if last {
                     self.poller.stop(context);
                 }
@@ -48,9 +48,9 @@ impl Connection {
         let is_ok = completion.outcome.is_ok();
         self.poller.completed(op, is_ok, context);
         match op {
-            SlotBlockOp::Line => is_ok && self.serve_line(context),
+            SlotBlockOp::Line => is_ok && self.serve_client_line(context),
             SlotBlockOp::LastLine => {
-                let announced = is_ok && self.serve_line(context);
+                let announced = is_ok && self.serve_client_line(context);
                 self.poller.stop(context);
                 announced
             }
@@ -65,8 +65,8 @@ impl Connection {
     }
 
     /// Serves the batches that the client's cache line announces; returns whether there were any.
-    fn serve_line(&mut self, context: &mut WorkerContext) -> bool {
-        let line = self.poller.take_line(self.receives.area());
+    fn serve_client_line(&mut self, context: &mut WorkerContext) -> bool {
+        let line = self.poller.take_client_line(self.receives.area());
         let mut any = false;
         while let Some(client) = self.peer.client()
             && let Some(slot) = self.poller.next_slot(&line)

@@ -42,9 +42,9 @@ pub(in crate::link) struct RailLane {
 /// Numbers of messages on one lane.
 #[derive(Debug, Default, Clone, Copy)]
 pub(in crate::link::rails) struct MessageCounts {
-    /// Ours: posted, and confirmed.
+    /// Ours: posted, and completed.
     sent: u64,
-    pub(in crate::link::rails) confirmed: u64,
+    pub(in crate::link::rails) completed: u64,
     /// The peer's.
     pub(in crate::link::rails) received: u64,
 }
@@ -158,10 +158,10 @@ impl RailLane {
         self.counts.sent
     }
 
-    /// A message was confirmed.
+    /// The send of a message has completed.
     #[inline]
-    pub(in crate::link) fn message_confirmed(&mut self) {
-        self.counts.confirmed += 1;
+    pub(in crate::link) fn message_completed(&mut self) {
+        self.counts.completed += 1;
     }
 
     #[inline]
@@ -318,7 +318,7 @@ impl RailLane {
     }
 
     /// Whether it is closed and all operations and receives have completed.
-    pub(in crate::link::rails) fn is_drained(&self) -> bool {
+    pub(in crate::link::rails) fn has_returned_all(&self) -> bool {
         let receiving = self.messages.has_posted() || self.messages.may_have_unexpected();
         self.closed && self.in_flight == 0 && !receiving
     }

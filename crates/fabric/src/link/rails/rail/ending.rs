@@ -19,9 +19,9 @@ pub(super) struct LaneEnding {
     peer_received: Option<u64>,
     /// The number of messages we received.
     received: u64,
-    /// Whether the lane was ordered, and the number of our messages that were confirmed.
+    /// Whether the lane was ordered, and the number of our messages that were completed.
     ordered: bool,
-    confirmed: u64,
+    completed: u64,
 }
 
 /// An operation of a dead lane.
@@ -67,12 +67,12 @@ impl Rail {
         open.map(RailLane::close).is_some()
     }
 
-    /// Takes out its lane, if it is closed and drained.
-    pub(in crate::link::rails) fn take_drained(&mut self) -> Option<RailLane> {
-        let lane = self.lane.take_if(|lane| lane.is_drained())?;
+    /// Takes out its lane, if it is closed and has returned all operations.
+    pub(in crate::link::rails) fn take_ended(&mut self) -> Option<RailLane> {
+        let lane = self.lane.take_if(|lane| lane.has_returned_all())?;
         let counts = lane.counts();
         self.ending.received = counts.received;
-        self.ending.confirmed = counts.confirmed;
+        self.ending.completed = counts.completed;
         self.ending.ordered = lane.is_ordered();
         Some(lane)
     }
@@ -106,9 +106,9 @@ impl Rail {
         self.ending.peer_received.or((!self.setup.is_announced()).then_some(0))
     }
 
-    /// The number of confirmed messages on the lane that ended.
-    pub(in crate::link) fn confirmed_messages(&self) -> u64 {
-        self.ending.confirmed
+    /// The number of completed messages on the lane that ended.
+    pub(in crate::link) fn completed_messages(&self) -> u64 {
+        self.ending.completed
     }
 
     /// Both ends are closed: starts the pause, if it is tried again.
