@@ -80,6 +80,9 @@ pub enum KeyState {
     },
 }
 
+/// Keys and what they have.
+pub type KeyStates = Vec<(Box<[u8]>, KeyState)>;
+
 impl KeyState {
     /// The version of the last change.
     pub fn version(&self) -> u64 {

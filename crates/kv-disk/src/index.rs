@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, Row as Columns, params};
 
-use crate::change::{KeyState, Removal, Shard};
+use crate::change::{KeyState, KeyStates, Removal, Shard};
 use crate::error::{Error, ErrorKind};
 use crate::metadata::{Metadata, damaged};
 use crate::position::Position;
@@ -438,7 +438,7 @@ impl IndexReader {
         shard: Shard,
         version: u64,
         max: usize,
-    ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
+    ) -> Result<KeyStates, Error> {
         // Both tables as they are at one moment: else a change from one to the other could be missed.
         self.begin_read()?;
         let changes = self.changes_in_transaction(shard, version, max);
@@ -451,7 +451,7 @@ impl IndexReader {
         shard: Shard,
         version: u64,
         max: usize,
-    ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
+    ) -> Result<KeyStates, Error> {
         let mut changes = Vec::new();
         for select in [VALUES_SINCE, REMOVALS_SINCE] {
             let mut statement = self.statement(select)?;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::change::{KeyState, Shard};
+use crate::change::{KeyStates, Shard};
 use crate::contents::{Contents, open_value};
 use crate::error::Error;
 use crate::index::{IndexReader, Row};
@@ -127,7 +127,7 @@ impl Reader {
         shard: Shard,
         version: u64,
         max: usize,
-    ) -> Result<Vec<(Box<[u8]>, KeyState)>, Error> {
+    ) -> Result<KeyStates, Error> {
         self.release();
         let mut after = version;
         loop {

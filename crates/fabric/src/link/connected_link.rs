@@ -308,7 +308,7 @@ impl Drop for Link {
         let started = Instant::now();
         let mut done = Vec::new();
         // Memory is released only when no lane uses it any more, which takes a short time.
-        while self.core.rails().attached_count() > 0 && started.elapsed() < Duration::from_secs(2) {
+        while self.core.rails().lane_count() > 0 && started.elapsed() < Duration::from_secs(2) {
             self.poll(&mut done);
             self.core.maintain(self.now());
         }

@@ -155,8 +155,7 @@ fn a_disk_that_is_full_at_any_call_loses_nothing() {
 #[test]
 fn a_store_that_is_killed_at_any_call_loses_nothing() {
     let faults = Faults::new();
-    let mut killed = 0;
-    for call in calls() {
+    for (killed, call) in calls().enumerate() {
         let context = format!("killed at call {call}");
         let _ = std::fs::remove_dir_all(faults.data());
         let mut known = Known::default();
@@ -187,7 +186,6 @@ fn a_store_that_is_killed_at_any_call_loses_nothing() {
                 return;
             }
         }
-        killed += 1;
         let server = faults.serve(None);
         known.check(&mut client(&server), &context);
         drop(server);

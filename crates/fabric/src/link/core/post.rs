@@ -139,7 +139,7 @@ impl Core {
     ) -> u32 {
         let Some(lane) = self.rails.lane_mut(rail) else { return u32::MAX };
         let confirmed_at = match what.is_send() {
-            true => lane.message_confirmed_at(),
+            true => lane.message_completed_at(),
             false => lane.confirmed_at(&work),
         };
         lane.add(1, bytes);

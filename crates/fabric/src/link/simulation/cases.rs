@@ -355,7 +355,8 @@ fn posting_a_receive_reposts_freed_slots() {
     pair.run(50);
     pair.post(1, [Op::receive(3, inbox.slice(..))]);
     let rails = pair.sim.cores[1].rails();
-    for lane in (0..rails.attached_count()).map(|index| rails.lane(rails.attached(index)).unwrap())
+    for lane in
+        (0..rails.lane_count()).map(|index| rails.lane(rails.rail_with_lane(index)).unwrap())
     {
         assert!(!lane.messages().should_post(), "slots that the receive freed are posted");
     }

@@ -153,7 +153,7 @@ impl RailLane {
 
     /// As [`RailLane::confirmed_at`], for a message, which is counted.
     #[inline]
-    pub(in crate::link) fn message_confirmed_at(&mut self) -> u64 {
+    pub(in crate::link) fn message_completed_at(&mut self) -> u64 {
         self.counts.sent += 1;
         self.counts.sent
     }
