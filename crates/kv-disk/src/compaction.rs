@@ -24,6 +24,15 @@ pub(crate) struct Compaction {
     is_intact: bool,
 }
 
+/// Whether a record is needed when its segment is removed.
+#[derive(Debug, Clone, Copy)]
+enum Needed {
+    No,
+    Yes,
+    /// So that an older value of its key does not return; not for copies of its shard.
+    WithoutShard,
+}
+
 /// A record that is appended again with the next batch.
 #[derive(Debug)]
 pub(crate) struct MovedRecord {
@@ -102,10 +111,13 @@ impl Writer {
             read += (batch.end.offset - from) as usize;
             let is_oldest =
                 self.contents.oldest_segment() == Some(compaction.reader.segment.number);
-            let is_needed = self.are_needed(&batch.records, is_oldest)?;
-            for (record, _) in
-                batch.records.into_iter().zip(is_needed).filter(|(_, needed)| *needed)
-            {
+            let needed = self.are_needed(&batch.records, is_oldest)?;
+            for (mut record, needed) in batch.records.into_iter().zip(needed) {
+                match needed {
+                    Needed::No => continue,
+                    Needed::Yes => {}
+                    Needed::WithoutShard => record.header.shard = None,
+                }
                 let length = record.header.record_bytes();
                 if self.take(&mut compaction, record)? {
                     collected += length;
@@ -155,7 +167,7 @@ impl Writer {
     }
 
     /// Which of these records are still needed.
-    fn are_needed(&self, records: &[ScannedRecord], is_oldest: bool) -> Result<Vec<bool>, Error> {
+    fn are_needed(&self, records: &[ScannedRecord], is_oldest: bool) -> Result<Vec<Needed>, Error> {
         loop {
             // One read transaction for all: it locks nothing for each of them.
             let applied = self.contents.recent.applied_count();
@@ -169,20 +181,23 @@ impl Writer {
         }
     }
 
-    fn is_needed(&self, record: &ScannedRecord, is_oldest: bool) -> Result<bool, Error> {
+    fn is_needed(&self, record: &ScannedRecord, is_oldest: bool) -> Result<Needed, Error> {
         let header = &record.header;
         if header.kind == RecordKind::Run {
             // The index has it.
-            return Ok(false);
+            return Ok(Needed::No);
         }
         let current = self.row(&record.key)?;
+        let is_needed = |needed| if needed { Needed::Yes } else { Needed::No };
         Ok(match header.kind.removal() {
-            None => current.is_some_and(|row| row.at == record.at),
-            Some(_) if current.is_some() => false,
-            // Of a key that was removed several times, only the last removal is kept: an earlier one must not follow it in the log.
+            None => is_needed(current.is_some_and(|row| row.at == record.at)),
+            Some(_) if current.is_some() => Needed::No,
             Some(_) => match self.kept_removal(record)? {
-                Some(kept) => kept.at == record.at,
-                None => !is_oldest,
+                // Of a key that was removed several times, only the last removal is kept: an earlier one must not follow it in the
+                // log.
+                Some(kept) => is_needed(kept.at == record.at),
+                None if is_oldest => Needed::No,
+                None => Needed::WithoutShard,
             },
         })
     }
