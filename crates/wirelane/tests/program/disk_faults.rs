@@ -144,7 +144,7 @@ fn a_disk_that_is_full_at_any_call_loses_nothing() {
         drop((client, server));
         faults.assert_sound(&context);
         if is_over {
-            assert!(started > 5 && not_started > 0, "{started} started, {not_started} did not");
+            assert!(started > 2 && not_started > 0, "{started} started, {not_started} did not");
             return;
         }
     }
@@ -182,7 +182,7 @@ fn a_store_that_is_killed_at_any_call_loses_nothing() {
                 })
             });
             if is_over && server.child.try_wait().expect("it is our child").is_none() {
-                assert!(killed > 5, "{killed}");
+                assert!(killed > 3, "{killed}");
                 return;
             }
         }
