@@ -9,10 +9,10 @@ use std::sync::Arc;
 use crate::change::Shard;
 use crate::contents::start_of;
 use crate::error::Error;
-use crate::index::RemovedRow;
 use crate::log::{ScannedRecord, SegmentReader};
 use crate::recent::LastChange;
 use crate::record::{Record, RecordKind};
+use crate::row::RemovedRow;
 use crate::segment::{START, Segment};
 use crate::writer::Writer;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::disk_reserve::DiskReserve;
 use crate::error::Error;
-use crate::index::{IndexReader, LogEnd, RemovedRow, Row, SegmentUse};
+use crate::index::{IndexReader, LogEnd, SegmentUse};
 use crate::log::{self, ScannedBatch, Segments};
 use crate::long_values::{LongValue, LongValues};
 use crate::metadata::damaged;
@@ -17,6 +17,7 @@ use crate::position::Position;
 use crate::reader::Sink;
 use crate::recent::{KeyChange, LastChange, Recent};
 use crate::record::RecordKind;
+use crate::row::{RemovedRow, Row};
 use crate::segment::{ReadRecord, Segment};
 
 /// Where things are in a data directory.

@@ -39,6 +39,7 @@ mod position;
 mod reader;
 mod recent;
 mod record;
+mod row;
 mod segment;
 mod snapshot;
 mod upgrade;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use crate::change::{KeyStates, Shard};
 use crate::contents::{Contents, open_value};
 use crate::error::Error;
-use crate::index::{IndexReader, Row};
+use crate::index::IndexReader;
 use crate::metadata::{Metadata, damaged};
 use crate::recent::{Changes, LastChange};
+use crate::row::Row;
 
 /// Reads values and keys.
 pub struct Reader {

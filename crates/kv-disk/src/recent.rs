@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use crate::change::{KeyState, Removal, Shard};
 use crate::error::{Error, ErrorKind};
-use crate::index::{RemovedRow, Row};
 use crate::position::Position;
+use crate::row::{RemovedRow, Row};
 
 /// The last change of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,12 +9,13 @@ use rustix::fs::{FlockOperation, flock};
 use crate::contents::{Layout, changes_of, open_readers_lock, open_value, read_log};
 use crate::error::{Error, ErrorKind};
 use crate::identity::Identity;
-use crate::index::{IndexReader, Row};
+use crate::index::IndexReader;
 use crate::log::{Segments, open_segments};
 use crate::long_values::LongValues;
 use crate::metadata::damaged;
 use crate::reader::{Sink, merge};
 use crate::recent::Changes;
+use crate::row::Row;
 
 /// What was durable when it was opened.
 pub(crate) struct Snapshot {

@@ -14,13 +14,14 @@ use crate::change::{Body, Change, Removal, Shard};
 use crate::compaction::{Compaction, MovedRecord};
 use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
-use crate::index::{ExpiredValue, IndexReader, IndexWriter, OtherIndex, RemovedRow, Row};
+use crate::index::{ExpiredValue, IndexReader, IndexWriter, OtherIndex};
 use crate::log::{Log, open_segments};
 use crate::long_values::{LongValueWriter, NO_FILE};
 use crate::metadata::Metadata;
 use crate::reader::Reader;
 use crate::recent;
 use crate::record::{Record, RecordKind};
+use crate::row::{RemovedRow, Row};
 use crate::segment::Segment;
 
 /// Saves changes. A trait, so that tests can replace the disk by one that is full, slow or broken.

@@ -20,7 +20,6 @@ use crate::position::Position;
 
 pub(crate) use other_version::{DatabaseHeader, OtherIndex, has_other_version};
 pub(crate) use reader::{ExpiredValue, IndexReader};
-pub(crate) use rows::{RemovedRow, Row};
 pub(crate) use writer::IndexWriter;
 
 /// SQLite's `application_id` of our databases: "WLKV".

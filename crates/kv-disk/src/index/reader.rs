@@ -6,13 +6,11 @@ use std::path::Path;
 use rusqlite::{CachedStatement, Connection, OpenFlags, OptionalExtension, params};
 
 use super::rows::{from_ordered, ordered, read_removal, read_row};
-use super::{
-    GET, GET_REMOVAL, LogEnd, RemovedRow, Row, SegmentUse, check_format, damaged_index,
-    failed_read, sum,
-};
+use super::{GET, GET_REMOVAL, LogEnd, SegmentUse, check_format, damaged_index, failed_read, sum};
 use crate::change::{KeyState, KeyStates, Shard};
 use crate::error::Error;
 use crate::position::Position;
+use crate::row::{RemovedRow, Row};
 
 /// A value that has expired.
 #[derive(Debug)]

@@ -1,37 +1,14 @@
-//! The rows of the index. Each has a checksum.
+//! Rows as columns of the index, with their checksums.
 
 use rusqlite::Row as Columns;
 
 use super::{damaged_index, sum};
-use crate::change::{KeyState, Removal, Shard};
+use crate::change::Removal;
 use crate::error::Error;
 use crate::metadata::{Metadata, damaged};
 use crate::position::Position;
 use crate::record::record_bytes;
-
-/// A key's row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Row {
-    /// The shard of the key, if the store has shards.
-    pub(crate) shard: Option<Shard>,
-    pub(crate) metadata: Metadata,
-    /// Its record in the log.
-    pub(crate) at: Position,
-    /// The length of the record.
-    pub(crate) bytes: u32,
-    /// The number of the value's file, if it is in one of its own.
-    pub(crate) long: Option<u64>,
-}
-
-/// A key that has no value any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RemovedRow {
-    pub(crate) shard: Option<Shard>,
-    pub(crate) version: u64,
-    pub(crate) cause: Removal,
-    /// Its record in the log.
-    pub(crate) at: Position,
-}
+use crate::row::{RemovedRow, Row};
 
 impl Row {
     pub(super) fn sum(&self, key: &[u8]) -> u32 {
@@ -54,15 +31,6 @@ impl Row {
 }
 
 impl RemovedRow {
-    /// The shard whose copies must learn of it. Each copy lets values expire by itself.
-    pub(crate) fn kept_in(&self) -> Option<Shard> {
-        self.shard.filter(|_| self.cause != Removal::Expiry)
-    }
-
-    pub(crate) fn state(&self) -> KeyState {
-        KeyState::Removed { version: self.version, cause: self.cause }
-    }
-
     pub(super) fn sum(&self, key: &[u8]) -> u32 {
         let shard = self.shard.map_or(0, |shard| u64::from(shard) | 1 << 63);
         let numbers = [shard, self.version, self.cause as u64, self.at.to_column() as u64];
