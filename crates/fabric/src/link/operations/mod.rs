@@ -72,15 +72,15 @@ impl Operations {
     }
 
     #[inline]
-    pub(super) fn take_lane_op(&mut self, at: u32) -> Option<LaneOp> {
-        self.lane_ops.remove(at)
+    pub(super) fn take_lane_op(&mut self, row: u32) -> Option<LaneOp> {
+        self.lane_ops.remove(row)
     }
 
     /// As [`Operations::take_lane_op`], if it is a whole operation of the caller.
     #[inline]
-    pub(super) fn take_whole(&mut self, at: u32) -> Option<WholeOperation> {
+    pub(super) fn take_whole(&mut self, row: u32) -> Option<WholeOperation> {
         let is_whole = |lane_op: &mut LaneOp| matches!(lane_op.what, LaneOpKind::Whole { .. });
-        let LaneOp { bytes, what, .. } = self.lane_ops.remove_if(at, is_whole)?;
+        let LaneOp { bytes, what, .. } = self.lane_ops.remove_if(row, is_whole)?;
         let LaneOpKind::Whole { op_id, window } = what else { return None };
         Some(WholeOperation { bytes, op_id, window })
     }

@@ -5,7 +5,7 @@
 //!
 //! - [`Peer`]: the peer and its role: a [`Client`] of the store, or of the measuring service (`measure.rs`)
 //! - [`Receives`]: the receives for its messages
-//! - [`Replies`]: answers that are being written; [`Sends`]: messages, which are no answers
+//! - [`Replies`]: answers that are being written; [`Sends`]: messages that are not answers
 //! - [`Pending`]: batches that wait for bytes of the client (`put_fetches.rs`), or for the disk (`disk_requests.rs`)
 //! - [`SlotPoller`]: the slot block, by which a client on this host sends requests without messages
 //! - [`InPlaceReads`]: values that it reads in place
