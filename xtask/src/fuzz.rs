@@ -22,7 +22,7 @@ pub(crate) struct FuzzArgs {
     yes: bool,
 }
 
-/// Targets of `fabric::fuzz`, one of the store's, those of `node::fuzz`, two of `doctor`, and one of `report`.
+/// Targets of `fabric::fuzz`, `kv_proto::fuzz`, `node::fuzz`, `doctor::fuzz` and `report::fuzz`.
 const TARGETS: [&str; 17] = [
     "stream_engine",
     "ring",
@@ -43,8 +43,9 @@ const TARGETS: [&str; 17] = [
     "nccl_output",
 ];
 
-/// The compiler's coverage instrumentation for libFuzzer. It needs no nightly compiler.
-const COVERAGE_FLAGS: &str = "-Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
+/// The compiler's coverage instrumentation for libFuzzer. It needs no nightly compiler. No warning: `cargo xtask check` does not compile
+/// the package `fuzz`.
+const FLAGS: &str = "-Dwarnings -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
                      -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
                      -Cllvm-args=-sanitizer-coverage-pc-table";
 
@@ -95,7 +96,7 @@ fn build() -> Result<String, Failure> {
     let mut cargo = shell::cargo(&["build", "--release", "--locked", "--quiet"]);
     let folder = shell::target().join("fuzz");
     cargo.args(["--manifest-path", "fuzz/Cargo.toml", "--target", TARGET, "--target-dir"]);
-    cargo.arg(&folder).env("RUSTFLAGS", COVERAGE_FLAGS);
+    cargo.arg(&folder).env("RUSTFLAGS", FLAGS);
     shell::run(&mut cargo)?;
     Ok(folder.join(TARGET).join("release/fuzz").to_string_lossy().into_owned())
 }

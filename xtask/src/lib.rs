@@ -50,7 +50,7 @@ enum Task {
     /// Run the store under load and faults, with a verdict
     Soak(soak::SoakArgs),
     /// Generate the Rust code of the store's .proto
-    Proto,
+    Proto(proto::ProtoArgs),
     /// Generate Grafana's dashboards from their tables
     Dashboards(dashboards::DashboardsArgs),
     /// Build the tarball, the .deb and the Containerfile, and check what they need
@@ -69,7 +69,7 @@ pub fn main() -> ExitCode {
         Task::Simulate(args) => simulate::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Compare(args) => compare::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Soak(args) => soak::run(&args),
-        Task::Proto => proto::run().map(|()| ExitCode::SUCCESS),
+        Task::Proto(args) => proto::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dashboards(args) => dashboards::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Dist(args) => dist::run(&args).map(|()| ExitCode::SUCCESS),
         Task::Libraries(args) => libraries::run(&args).map(|()| ExitCode::SUCCESS),

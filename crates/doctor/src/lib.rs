@@ -23,6 +23,9 @@ pub mod expected;
 pub mod explain;
 mod finding;
 mod findings_report;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod input;
 pub mod libfabric;
 pub mod peer;

@@ -11,6 +11,9 @@
 
 mod condition;
 mod error;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 #[cfg(feature = "grpc")]
 mod grpc;
 mod key;

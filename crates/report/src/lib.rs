@@ -7,6 +7,9 @@
 //! Start at [`Document`].
 
 mod document;
+#[cfg(any(test, feature = "fuzz"))]
+#[doc(hidden)]
+pub mod fuzz;
 mod latency;
 pub mod nccl;
 mod number;

@@ -68,12 +68,15 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 fn format() -> Result<(), Failure> {
-    shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))
+    shell::run(&mut shell::cargo(&["fmt", "--all", "--check"]))?;
+    OUTSIDE.iter().try_for_each(|manifest| {
+        shell::run(&mut shell::cargo(&["fmt", "--check", "--manifest-path", manifest]))
+    })
 }
 
 /// The lock files of packages outside the workspace, which cargo would check only when they are built.
 fn lock_files() -> Result<(), Failure> {
-    for manifest in ["fuzz/Cargo.toml", "xtask/proto/Cargo.toml"] {
+    for manifest in OUTSIDE {
         let arguments = ["metadata", "--format-version=1", "--locked", "--manifest-path", manifest];
         shell::output(&mut shell::cargo(&arguments))?;
     }
@@ -81,22 +84,20 @@ fn lock_files() -> Result<(), Failure> {
 }
 
 fn lints() -> Result<(), Failure> {
-    let lint = |arguments: &[&str]| {
-        let mut cargo = shell::cargo(&["clippy", "--quiet"]);
-        shell::run(cargo.args(arguments).args(["--", "-D", "warnings"]))
-    };
-    lint(&["--workspace", "--all-targets", "--all-features"])?;
-    // It is outside the workspace, and otherwise compiled only when it runs.
-    let target = shell::target();
-    let target = target.to_string_lossy();
-    let fuzz = ["--locked", "--no-default-features", "--manifest-path", "fuzz/Cargo.toml"];
-    lint(&[&fuzz[..], &["--target-dir", &target]].concat())
+    let mut cargo = shell::cargo(&["clippy", "--quiet", "--all-targets"]);
+    shell::run(cargo.args(WORKSPACE).args(["--", "-D", "warnings"]))
 }
 
 fn documentation() -> Result<(), Failure> {
-    let mut cargo = shell::cargo(&["doc", "--quiet", "--workspace", "--no-deps", "--locked"]);
-    shell::run(cargo.arg("--document-private-items").env("RUSTDOCFLAGS", "-D warnings"))
+    let mut cargo = shell::cargo(&["doc", "--quiet", "--no-deps", "--document-private-items"]);
+    shell::run(cargo.args(WORKSPACE).env("RUSTDOCFLAGS", "-D warnings"))
 }
+
+/// Packages outside the workspace.
+const OUTSIDE: [&str; 2] = ["fuzz/Cargo.toml", "xtask/proto/Cargo.toml"];
+
+/// The same for lints and documentation: with other features, dependencies would be compiled again.
+const WORKSPACE: [&str; 3] = ["--workspace", "--all-features", "--locked"];
 
 /// The number of lines by which the first pages are too long.
 fn length() -> Result<Counts, Failure> {

@@ -14,7 +14,7 @@ use clap::Args;
 
 use crate::{Failure, dashboards, dist, lab, packages, pypi, shell};
 use programs::{Program, Programs, run_all};
-use report::{Count, Report};
+use report::{Count, Report, Stage};
 
 #[derive(Args)]
 pub(crate) struct TestArgs {
@@ -34,8 +34,14 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     prepare(args)?;
+    if !args.quick {
+        shell::build_once();
+    }
     let mut report = Report::new(args.only.clone());
     report.stage("check", Count::Good, task(&["check"]))?;
+    if args.full {
+        report.stage("generated code of the .proto", Count::Good, task(&["proto", "--check"]))?;
+    }
     let mut programs = report.prepare("build of all tests", Programs::build)?;
     let external = External::take(&mut programs)?;
     report.stage("unit, layout and program tests", Count::ALL_TESTS, |log| {
@@ -48,18 +54,20 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
         let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages; fewer seeds of link scenarios";
         return report.end(false, left_out);
     }
-    report.stage("clients and manifests in Python", Count::ALL_TESTS, |log| {
-        python_tests(&external.python, log)
-    })?;
     let left_out = Count::Tests { left_out: usize::from(!args.full) };
-    report.stage("jobs on two hosts", left_out, |log| job_tests(&external.jobs, args.full, log))?;
-    report.stage("monitoring", Count::ALL_TESTS, |log| {
-        run_single("monitoring", external.monitoring.command(), log)
-    })?;
-    report.stage("types of dashboards", Count::Good, task(&["dashboards", "--schema"]))?;
-    report.stage("reports in a browser", Count::ALL_TESTS, |log| {
-        run_single("browser", external.browser.command(), log)
-    })?;
+    report.side_by_side(vec![
+        Stage::new("clients and manifests in Python", Count::ALL_TESTS, |log| {
+            python_tests(&external.python, log)
+        }),
+        Stage::new("jobs on two hosts", left_out, |log| job_tests(&external.jobs, args.full, log)),
+        Stage::new("monitoring", Count::ALL_TESTS, |log| {
+            run_single("monitoring", external.monitoring.command(), log)
+        }),
+        Stage::new("types of dashboards", Count::Good, task(&["dashboards", "--schema"])),
+        Stage::new("reports in a browser", Count::ALL_TESTS, |log| {
+            run_single("browser", external.browser.command(), log)
+        }),
+    ])?;
     report.stage("the lab itself", Count::ALL_TESTS, |log| {
         lab_tests(&external.lab, args.full, log)
     })?;
@@ -219,7 +227,7 @@ fn tests_in_the_lab(external: &External, full: bool, log: &Mutex<File>) -> Resul
 /// One machine in which these programs run one after the other, since they share its wires.
 fn in_a_machine(programs: &[Program], cpus: &str, full: bool) -> Command {
     // A busy machine takes three times as long as a quiet one.
-    let mut lab = task_command(&["lab", "--built", "--cpus", cpus, "--timeout", "3000"]);
+    let mut lab = shell::task(&["lab", "--built", "--cpus", cpus, "--timeout", "3000"]);
     if full {
         // A gibibyte in flight is in the memory of both ends.
         lab.args(["--memory", "6144"]);
@@ -235,17 +243,9 @@ fn in_a_machine(programs: &[Program], cpus: &str, full: bool) -> Command {
     lab
 }
 
-/// Another task of ours, as a stage.
+/// Another task of ours, as a stage: a process, to capture its output.
 fn task<'a>(arguments: &'a [&str]) -> impl FnOnce(&Mutex<File>) -> Result<(), Failure> + 'a {
-    move |log| run_single(&arguments.join(" "), task_command(arguments), log)
-}
-
-/// As a process, to capture its output.
-fn task_command(arguments: &[&str]) -> Command {
-    // This program, even if the build has replaced its file.
-    let mut command = Command::new("/proc/self/exe");
-    command.args(arguments).current_dir(shell::repository());
-    command
+    move |log| run_single(&arguments.join(" "), shell::task(arguments), log)
 }
 
 fn run_single(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Failure> {

@@ -28,6 +28,47 @@ pub(super) struct Report {
     lanes: BTreeMap<&'static str, usize>,
 }
 
+/// A stage of the tests.
+pub(super) struct Stage<'s> {
+    name: &'static str,
+    count: Count,
+    run: Run<'s>,
+}
+
+/// Writes output to the log.
+type Run<'s> = Box<dyn FnOnce(&Mutex<File>) -> Result<(), Failure> + Send + 's>;
+
+/// A stage that passed.
+struct EndedStage {
+    name: &'static str,
+    count: usize,
+    output: String,
+    seconds: f64,
+}
+
+impl<'s> Stage<'s> {
+    pub(super) fn new(
+        name: &'static str,
+        count: Count,
+        run: impl FnOnce(&Mutex<File>) -> Result<(), Failure> + Send + 's,
+    ) -> Self {
+        Stage { name, count, run: Box::new(run) }
+    }
+
+    fn run(self) -> Result<EndedStage, Failure> {
+        let Stage { name, count, run } = self;
+        let started = Instant::now();
+        let log = log_file(name)?;
+        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let ended = run(&Mutex::new(file));
+        let output = fs::read_to_string(&log).unwrap_or_default();
+        let count = ended
+            .and_then(|()| count.read(&output))
+            .map_err(|error| format!("{name}: {error}\n(the whole output: {})", log.display()))?;
+        Ok(EndedStage { name, count, output, seconds: started.elapsed().as_secs_f64() })
+    }
+}
+
 /// The lanes of the conformance suite, with the prefix of their test names.
 const LANES: [(&str, &str); 11] = [
     ("sim", "test sim_"),
@@ -49,25 +90,32 @@ impl Report {
         Report { started: Instant::now(), only, left_out, passed: 0, lanes }
     }
 
-    /// Runs a stage, which writes its output to the log.
+    /// Runs a stage.
     pub(super) fn stage(
         &mut self,
-        name: &str,
+        name: &'static str,
         count: Count,
-        run: impl FnOnce(&Mutex<File>) -> Result<(), Failure>,
+        run: impl FnOnce(&Mutex<File>) -> Result<(), Failure> + Send,
     ) -> Result<(), Failure> {
-        if self.only.as_ref().is_some_and(|only| !name.contains(only.as_str())) {
-            self.left_out.push(name.to_owned());
-            return Ok(());
-        }
-        let started = Instant::now();
-        let log = log_file(name)?;
-        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
-        let ended = run(&Mutex::new(file));
-        let output = fs::read_to_string(&log).unwrap_or_default();
-        let count = ended
-            .and_then(|()| count.read(&output))
-            .map_err(|error| format!("{name}: {error}\n(the whole output: {})", log.display()))?;
+        self.side_by_side(vec![Stage::new(name, count, run)])
+    }
+
+    /// Runs stages at the same time, which wait more than they compute.
+    pub(super) fn side_by_side(&mut self, stages: Vec<Stage<'_>>) -> Result<(), Failure> {
+        let is_chosen =
+            |stage: &Stage<'_>| self.only.as_ref().is_none_or(|only| stage.name.contains(only));
+        let (chosen, others): (Vec<_>, Vec<_>) = stages.into_iter().partition(is_chosen);
+        self.left_out.extend(others.iter().map(|stage| stage.name.to_owned()));
+        let ended: Vec<_> = std::thread::scope(|scope| {
+            let running: Vec<_> =
+                chosen.into_iter().map(|stage| scope.spawn(|| stage.run())).collect();
+            running.into_iter().map(|running| running.join().expect("no panic")).collect()
+        });
+        ended.into_iter().try_for_each(|ended| self.add(ended?))
+    }
+
+    fn add(&mut self, ended: EndedStage) -> Result<(), Failure> {
+        let EndedStage { name, count, output, seconds } = ended;
         self.passed += count;
         for (lane, prefix) in LANES {
             let passed = |line: &&str| line.starts_with(prefix) && line.ends_with("... ok");
@@ -76,7 +124,7 @@ impl Report {
                 *self.lanes.entry(lane).or_default() += cases;
             }
         }
-        println!("{name:34} {count:4} passed {:6.1} s", started.elapsed().as_secs_f64());
+        println!("{name:34} {count:4} passed {seconds:6.1} s");
         Ok(())
     }
 
