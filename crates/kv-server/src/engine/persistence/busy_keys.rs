@@ -4,10 +4,10 @@
 //! the old one or the new one, so it is loaded again when both are the same.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// The keys that are being loaded or saved.
+/// The keys that are being loaded or saved, by their hashes: a key that has the hash of another only waits or is read again.
 pub(crate) struct BusyKeys {
     stripes: [Stripe; STRIPES],
     hasher: RandomState,
@@ -15,9 +15,16 @@ pub(crate) struct BusyKeys {
 
 #[derive(Default)]
 struct Stripe {
-    keys: Mutex<HashMap<Box<[u8]>, KeyState>>,
-    /// Notified when a key was saved.
+    keys: Mutex<Keys>,
+    /// Notified when a key was saved that a load waits for.
     saved: Condvar,
+}
+
+#[derive(Default)]
+struct Keys {
+    states: HashMap<u64, KeyState, BuildHasherDefault<SameHash>>,
+    /// The number of loads that wait for a save.
+    waiting: u32,
 }
 
 #[derive(Default)]
@@ -37,7 +44,7 @@ pub(super) struct SaveCount(u32);
 /// Marks keys as being saved, until it is dropped.
 pub(super) struct SavingGuard<'l> {
     busy_keys: &'l BusyKeys,
-    keys: Vec<Box<[u8]>>,
+    hashes: Vec<u64>,
 }
 
 impl Default for BusyKeys {
@@ -49,24 +56,21 @@ impl Default for BusyKeys {
 impl BusyKeys {
     /// Starts to load a key, after waiting until it is not being saved.
     pub(super) fn begin(&self, key: &[u8]) -> SaveCount {
-        let stripe = self.stripe(key);
-        let is_saving = |keys: &mut Keys| keys.get(key).is_some_and(|busy| busy.saving > 0);
-        let keys = stripe.saved.wait_while(stripe.lock(), is_saving);
-        let mut keys = keys.unwrap_or_else(PoisonError::into_inner);
-        let busy = keys.entry(key.into()).or_default();
-        busy.loading += 1;
-        SaveCount(busy.written)
+        let (stripe, hash) = self.stripe(key);
+        let mut keys = stripe.lock();
+        while keys.is_saving(hash) {
+            keys.waiting += 1;
+            keys = stripe.saved.wait(keys).unwrap_or_else(PoisonError::into_inner);
+            keys.waiting -= 1;
+        }
+        keys.begin(hash)
     }
 
     /// Starts to load a key, unless it is being saved.
     pub(super) fn try_begin(&self, key: &[u8]) -> Option<SaveCount> {
-        let mut keys = self.stripe(key).lock();
-        if keys.get(key).is_some_and(|busy| busy.saving > 0) {
-            return None;
-        }
-        let busy = keys.entry(key.into()).or_default();
-        busy.loading += 1;
-        Some(SaveCount(busy.written))
+        let (stripe, hash) = self.stripe(key);
+        let mut keys = stripe.lock();
+        (!keys.is_saving(hash)).then(|| keys.begin(hash))
     }
 
     /// Ends a load; calls `take` if the key was not saved since it started, and is not being saved.
@@ -76,12 +80,13 @@ impl BusyKeys {
         saves: SaveCount,
         take: impl FnOnce() -> T,
     ) -> Option<T> {
-        let mut keys = self.stripe(key).lock();
-        let busy = keys.get_mut(key)?;
+        let (stripe, hash) = self.stripe(key);
+        let mut keys = stripe.lock();
+        let busy = keys.states.get_mut(&hash)?;
         let current = busy.written == saves.0 && busy.saving == 0;
         busy.loading -= 1;
         if busy.is_idle() {
-            keys.remove(key);
+            keys.states.remove(&hash);
         }
         // Under the lock, so that it happens before the next save.
         current.then(take)
@@ -89,23 +94,39 @@ impl BusyKeys {
 
     /// Marks keys as being saved on disk, and then changed in memory: loads in progress become invalid.
     pub(super) fn save<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> SavingGuard<'_> {
-        let keys: Vec<Box<[u8]>> = keys.map(Box::from).collect();
-        for key in &keys {
-            self.stripe(key).lock().entry(key.clone()).or_default().saving += 1;
+        let hashes: Vec<u64> = keys.map(|key| self.hasher.hash_one(key)).collect();
+        for hash in &hashes {
+            self.stripe_of(*hash).lock().states.entry(*hash).or_default().saving += 1;
         }
-        SavingGuard { busy_keys: self, keys }
+        SavingGuard { busy_keys: self, hashes }
     }
 
-    fn stripe(&self, key: &[u8]) -> &Stripe {
-        &self.stripes[self.hasher.hash_one(key) as usize % STRIPES]
+    fn stripe(&self, key: &[u8]) -> (&Stripe, u64) {
+        let hash = self.hasher.hash_one(key);
+        (self.stripe_of(hash), hash)
+    }
+
+    fn stripe_of(&self, hash: u64) -> &Stripe {
+        // The map uses other bits of it.
+        &self.stripes[(hash >> 32) as usize % STRIPES]
     }
 }
-
-type Keys = HashMap<Box<[u8]>, KeyState>;
 
 impl Stripe {
     fn lock(&self) -> MutexGuard<'_, Keys> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Keys {
+    fn is_saving(&self, hash: u64) -> bool {
+        self.states.get(&hash).is_some_and(|busy| busy.saving > 0)
+    }
+
+    fn begin(&mut self, hash: u64) -> SaveCount {
+        let busy = self.states.entry(hash).or_default();
+        busy.loading += 1;
+        SaveCount(busy.written)
     }
 }
 
@@ -117,19 +138,39 @@ impl KeyState {
 
 impl Drop for SavingGuard<'_> {
     fn drop(&mut self) {
-        for key in &self.keys {
-            let stripe = self.busy_keys.stripe(key);
+        for hash in &self.hashes {
+            let stripe = self.busy_keys.stripe_of(*hash);
             let mut keys = stripe.lock();
-            if let Some(busy) = keys.get_mut(key) {
+            if let Some(busy) = keys.states.get_mut(hash) {
                 busy.saving -= 1;
                 busy.written = busy.written.wrapping_add(1);
                 if busy.is_idle() {
-                    keys.remove(key);
+                    keys.states.remove(hash);
                 }
             }
+            // Each notification is a call of the system.
+            let is_awaited = keys.waiting > 0;
             drop(keys);
-            stripe.saved.notify_all();
+            if is_awaited {
+                stripe.saved.notify_all();
+            }
         }
+    }
+}
+
+/// The keys of the map are hashes already.
+#[derive(Default)]
+struct SameHash(u64);
+
+impl Hasher for SameHash {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
@@ -140,7 +181,7 @@ mod tests {
     use super::*;
 
     fn is_empty(busy_keys: &BusyKeys) -> bool {
-        busy_keys.stripes.iter().all(|stripe| stripe.lock().is_empty())
+        busy_keys.stripes.iter().all(|stripe| stripe.lock().states.is_empty())
     }
 
     fn save(busy_keys: &BusyKeys) -> SavingGuard<'_> {

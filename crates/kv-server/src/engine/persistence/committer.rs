@@ -1,6 +1,7 @@
 //! The committer: saves writes on the disk, then applies them in memory, then answers them.
 
 use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
@@ -25,7 +26,7 @@ pub(super) fn run(
 ) {
     let mut committer = Committer::new(disk);
     let (mut stops, mut maintained) = (false, Instant::now());
-    let mut due = Some(maintained);
+    let (mut due, mut checked) = (Some(maintained), maintained);
     while !stops || !committer.is_done() {
         // Polls while a long value is being written; else sleeps until the next command, or until something is due.
         let first = match committer.is_done() {
@@ -60,7 +61,10 @@ pub(super) fn run(
                 full || was_due || maintained.elapsed() >= MAINTENANCE_INTERVAL
             }
         };
-        committer.check_files(state);
+        if checked.elapsed() >= CHECK_INTERVAL {
+            checked = Instant::now();
+            committer.check_files(state);
+        }
         if is_due {
             maintained = Instant::now();
             due = committer.maintain(&engine).map(|pause| maintained + pause);
@@ -72,8 +76,30 @@ pub(super) struct Committer {
     disk: Box<dyn DiskWriter>,
     /// Long values, written chunk by chunk between other writes.
     long: VecDeque<LongWrite>,
-    /// The bytes of the current round.
-    bytes: Vec<u8>,
+    bytes: RoundBytes,
+}
+
+/// The bytes of the values of a round. The memory is used again by the next one, as it is: to clear it would cost as much as to fill it.
+#[derive(Default)]
+struct RoundBytes {
+    memory: Vec<u8>,
+    used: usize,
+}
+
+impl RoundBytes {
+    /// Takes so many bytes more, to be filled; returns them and their range.
+    fn take(&mut self, length: usize) -> (&mut [u8], Range<usize>) {
+        let range = self.used..self.used + length;
+        self.used = range.end;
+        if self.memory.len() < range.end {
+            self.memory.resize(range.end, 0);
+        }
+        (&mut self.memory[range.clone()], range)
+    }
+
+    fn get(&self, range: &Range<usize>) -> &[u8] {
+        &self.memory[range.clone()]
+    }
 }
 
 struct LongWrite {
@@ -112,15 +138,14 @@ enum Decision {
 }
 
 /// Where the bytes of a value are: in the round's bytes, or in saved chunks.
-#[derive(Clone, Copy)]
 enum ValueLocation {
-    Round { from: usize, to: usize },
+    Round(Range<usize>),
     Chunks { owner: u64 },
 }
 
 impl Committer {
     pub(super) fn new(disk: Box<dyn DiskWriter>) -> Self {
-        Committer { disk, long: VecDeque::new(), bytes: Vec::new() }
+        Committer { disk, long: VecDeque::new(), bytes: RoundBytes::default() }
     }
 
     /// Whether no long value is being written.
@@ -135,7 +160,7 @@ impl Committer {
         state: &PersistenceState,
         writes: Vec<Write>,
     ) -> bool {
-        self.bytes.clear();
+        self.bytes.used = 0;
         let mut checked = Vec::with_capacity(writes.len());
         let mut written = HashMap::new();
         for write in writes {
@@ -330,12 +355,10 @@ impl Committer {
                 let location = match owner {
                     Some(owner) => ValueLocation::Chunks { owner },
                     None => {
-                        let (from, length) =
-                            (self.bytes.len(), reserved.reservation().length() as usize);
-                        self.bytes.resize(from + length, 0);
-                        let ranges = reserved.reservation().ranges();
-                        engine.copy_out(&ranges, 0, &mut self.bytes[from..]);
-                        ValueLocation::Round { from, to: from + length }
+                        let reservation = reserved.reservation();
+                        let (bytes, range) = self.bytes.take(reservation.length() as usize);
+                        engine.copy_out(&reservation.ranges(), 0, bytes);
+                        ValueLocation::Round(range)
                     }
                 };
                 let version = engine.index.allocate_version();
@@ -376,11 +399,10 @@ impl Committer {
         let mut offset = *saved;
         while offset < length && chunks.len() < MAX_ROUND_CHUNKS {
             let end = length.min(offset + CHUNK_BYTES as u64);
-            let from = self.bytes.len();
-            self.bytes.resize(from + (end - offset) as usize, 0);
-            engine.copy_out(&ranges, offset, &mut self.bytes[from..]);
+            let (bytes, range) = self.bytes.take((end - offset) as usize);
+            engine.copy_out(&ranges, offset, bytes);
             let number = (offset / CHUNK_BYTES as u64) as u32;
-            chunks.push(RoundChunk { owner: *owner, number, from, to: self.bytes.len(), end });
+            chunks.push(RoundChunk { owner: *owner, number, range, end });
             offset = end;
         }
         chunks
@@ -447,27 +469,26 @@ impl LongWrite {
 struct RoundChunk {
     owner: u64,
     number: u32,
-    from: usize,
-    to: usize,
+    range: Range<usize>,
     /// Its end in the value.
     end: u64,
 }
 
 impl RoundChunk {
-    fn change<'c>(&self, bytes: &'c [u8]) -> Change<'c> {
-        let RoundChunk { owner, number, from, to, .. } = *self;
-        Change::Chunk { owner, number, bytes: &bytes[from..to] }
+    fn change<'c>(&self, bytes: &'c RoundBytes) -> Change<'c> {
+        let RoundChunk { owner, number, ref range, .. } = *self;
+        Change::Chunk { owner, number, bytes: bytes.get(range) }
     }
 }
 
 impl CheckedWrite {
-    fn change<'c>(&'c self, engine: &Engine, bytes: &'c [u8]) -> Option<Change<'c>> {
+    fn change<'c>(&'c self, engine: &Engine, bytes: &'c RoundBytes) -> Option<Change<'c>> {
         let key = &self.write.key[..];
         match (&self.decision, &self.write.kind) {
             (Decision::Put { version, location, .. }, WriteKind::Put { reserved, ttl }) => {
-                let body = match *location {
-                    ValueLocation::Round { from, to } => Body::Inline(&bytes[from..to]),
-                    ValueLocation::Chunks { owner } => Body::Chunks(owner),
+                let body = match location {
+                    ValueLocation::Round(range) => Body::Inline(bytes.get(range)),
+                    ValueLocation::Chunks { owner } => Body::Chunks(*owner),
                 };
                 let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
                 let (version, length) = (*version, reserved.reservation().length());
@@ -522,7 +543,7 @@ const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);
 /// How long maintenance may be put off while there are writes.
 const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the files of an idle disk are checked.
+/// How often the files are checked, also while nothing is written.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long to wait after a failed save.
 const FAILURE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
