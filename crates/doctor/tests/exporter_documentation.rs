@@ -42,7 +42,7 @@ fn line(prefix: &str, row: &Row, more: &str) -> String {
 
 fn own() -> String {
     let lines = rows::RDMA.iter().map(|row| line("rdma", row, ""));
-    lines.chain(rows::OWN.iter().map(|row| line("wirelane", row, ""))).collect()
+    lines.chain(rows::WIRELANE.iter().map(|row| line("wirelane", row, ""))).collect()
 }
 
 /// Each metric once, with all its files.

@@ -2,11 +2,12 @@
 
 use std::io::{self, Read, Write};
 
-/// Sends `ours` and receives the other end's bytes, which does the same. At most 64 KiB each;
+/// Sends `ours` and receives the other end's bytes, which does the same. At most 65,535 bytes each;
 /// timeouts are those of the stream.
 pub fn exchange(stream: &mut (impl Read + Write), ours: &[u8]) -> io::Result<Vec<u8>> {
-    let length = u16::try_from(ours.len())
-        .map_err(|_| io::Error::new(io::ErrorKind::InvalidInput, "more than 64 KiB to send"))?;
+    let length = u16::try_from(ours.len()).map_err(|_| {
+        io::Error::new(io::ErrorKind::InvalidInput, "more than 65,535 bytes to send")
+    })?;
     stream.write_all(&[&length.to_le_bytes()[..], ours].concat())?;
     stream.flush()?;
     let mut length = [0; 2];

@@ -191,7 +191,7 @@ mod tests {
             }
         }
 
-        /// As the store: an operation writes a word, and after it `SlotPoller::read_line` reads the client's line.
+        /// As the store: an operation writes a word, and after it `SlotPoller::read_client_line` reads the client's line.
         fn write_and_read_line(&self, write: &AtomicU64, word: u64) -> (u64, RequestSlot) {
             write.store(word, Ordering::Release);
             fence(Ordering::SeqCst);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate, statvfs};
 use rustix::io::Errno;
 
-/// A file of zeros beside the database.
+/// A file of zeros beside the index.
 #[derive(Debug)]
 pub(crate) struct DiskReserve {
     path: PathBuf,
@@ -39,7 +39,7 @@ impl DiskReserve {
         self.held >= self.bytes
     }
 
-    /// Gives the space to the log and the database; returns whether there was any.
+    /// Gives the space to the log and the index; returns whether there was any.
     pub(crate) fn release(&mut self) -> bool {
         std::mem::take(&mut self.held) > 0 && fs::remove_file(&self.path).is_ok()
     }
@@ -70,5 +70,5 @@ impl DiskReserve {
 /// Enough for deletions and for the index, which then frees space.
 const MAX_BYTES: u64 = 16 << 20;
 const MIN_BYTES: u64 = 1 << 20;
-/// Of a very small disk, at most a quarter.
+/// Of a small disk, a quarter.
 const MAX_PART: u64 = 4;

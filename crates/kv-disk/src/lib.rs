@@ -1,4 +1,4 @@
-//! Values on disk. It knows keys, bytes and versions; it never sees the network, the pool or the clock.
+//! Values on disk. It knows keys, bytes and versions; it never sees the network, the pool or the wall clock.
 //!
 //! Changes passed to [`DiskWriter::save`] are appended to a **log** and synced: they are durable when it returns, all or none.
 //! The log is also where values stay. An **index** (SQLite) says where each key's value is; a thread fills it behind the log, and

@@ -17,7 +17,7 @@ pub struct Reader {
     index: IndexReader,
     /// A record that is read.
     buffer: Vec<u8>,
-    /// The read transaction of the index that is open for the next cached read: how often the index had taken up changes when it
+    /// The read transaction of the index that is open for the next cached read: how often changes had been applied when it
     /// began.
     kept_since: Option<u64>,
 }

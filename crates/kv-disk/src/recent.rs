@@ -84,11 +84,11 @@ struct Inner {
     active: ChangeSet,
     /// The bytes of the keys of `active`, and of its entries.
     bytes: usize,
-    /// Which the index is taking up.
+    /// Which are being applied to the index.
     frozen: Option<Arc<ChangeSet>>,
-    /// How often the index has taken up changes.
+    /// How often changes were applied to the index.
     applied: u64,
-    /// Why the index could not take up the frozen ones.
+    /// Why the frozen ones could not be applied.
     failure: Option<Error>,
     stopped: bool,
     /// Somebody waits for the index.
@@ -137,7 +137,7 @@ impl Recent {
         self.changed.notify_all();
     }
 
-    /// Waits until there is space for more changes; fails if the index cannot take up the earlier ones.
+    /// Waits until there is space for more changes; fails if the earlier ones cannot be applied to the index.
     pub(crate) fn make_space(&self) -> Result<(), Error> {
         let mut inner = self.lock();
         while inner.bytes >= MAX_BYTES {
@@ -180,14 +180,14 @@ impl Recent {
         self.get_and_count(key).0
     }
 
-    /// The same, and how often the index has taken up changes.
+    /// The same, and how often changes were applied to the index.
     pub(crate) fn get_and_count(&self, key: &[u8]) -> (Option<LastChange>, u64) {
         let inner = self.lock();
         let frozen = || inner.frozen.as_ref().and_then(|frozen| frozen.changes.get(key));
         (inner.active.changes.get(key).or_else(frozen).copied(), inner.applied)
     }
 
-    /// How often the index has taken up changes: while this is the same, what an earlier read transaction of the index does not have is
+    /// How often changes were applied to the index: while this is the same, what an earlier read transaction of the index does not have is
     /// here.
     pub(crate) fn applied_count(&self) -> u64 {
         self.lock().applied
@@ -225,7 +225,7 @@ impl Recent {
             .collect()
     }
 
-    /// The changes that the index is to take up next. Waits until there are some, and a while for more; not for long unless
+    /// The changes to be applied to the index next. Waits until there are some, and a while for more; not for long unless
     /// `idle`. `None`: it was stopped, and there are none.
     pub(crate) fn freeze(&self, idle: bool) -> Option<Option<Arc<ChangeSet>>> {
         let mut inner = self.lock();
@@ -258,7 +258,7 @@ impl Recent {
         }
     }
 
-    /// Lets the index take up what there is now, and remove what is not needed.
+    /// Lets what there is now be applied to the index, and remove what is not needed.
     pub(crate) fn wake(&self) {
         self.lock().woken = true;
         self.changed.notify_all();
@@ -268,7 +268,7 @@ impl Recent {
         self.changed.wait_timeout(inner, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// The index has the frozen changes, or could not take them up.
+    /// The index has the frozen changes, or they could not be applied.
     pub(crate) fn applied(&self, result: Result<(), Error>) {
         let mut inner = self.lock();
         match result {
@@ -281,7 +281,7 @@ impl Recent {
         self.changed.notify_all();
     }
 
-    /// Why the index cannot take up changes, if it cannot.
+    /// Why changes cannot be applied to the index, if so.
     pub(crate) fn failure(&self) -> Option<Error> {
         self.lock().failure.clone()
     }

@@ -20,7 +20,7 @@ fn links(devices: [&str; 2]) -> link::EndpointSettings {
         devices: devices.map(str::to_owned).to_vec(),
         ..link::EndpointSettings::default()
     };
-    settings.link.retry_pause = Duration::from_secs(1);
+    settings.link.retry_delay = Duration::from_secs(1);
     settings
 }
 

@@ -1,4 +1,4 @@
-//! Names of vendors and products of fabrics.
+//! Names of vendors and products: NICs, GPUs, and PCIe switches.
 //!
 //! The whole list of PCI IDs would be larger than the rest of this program, and a node may not have it as a
 //! file. Unlisted ones are printed as numbers.

@@ -2,7 +2,7 @@
 //!
 //! A [`MachineSample`] is one sample of all values; the exporter's text, `wirelane top` and its recordings are views
 //! of it. Constant facts (firmware, cables, which port belongs to which net device) are read once a minute, values each
-//! time. What could not be read is a fault in the sample, and does not affect the rest.
+//! time. What could not be read is in the sample with the reason, and does not affect the rest.
 //!
 //! Start at [`MachineSample`]; the names of metrics are in `rows.rs`, those of counters in the tables of `node`.
 

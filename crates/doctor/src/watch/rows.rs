@@ -35,7 +35,7 @@ rows! { RDMA:
 }
 
 // With the prefix `wirelane`.
-rows! { OWN:
+rows! { WIRELANE:
     PORT_INFO = gauge("port_info", "", "1, with properties of the port as labels");
 
     // Labels: gpu, uuid.

@@ -87,7 +87,7 @@ pub struct Config {
     pub op_timeout: Duration,
     /// The pause before a rail that died, or could not be set up, is tried again. It doubles each time if the rail
     /// dies again soon.
-    pub retry_pause: Duration,
+    pub retry_delay: Duration,
     /// The longest such pause.
     pub max_retry_pause: Duration,
     /// The interval of heartbeats, which each end sends.
@@ -116,7 +116,7 @@ impl Config {
         within("max_regions", self.max_regions, 1, 1 << 16)?;
         for (name, time) in [
             ("op_timeout", self.op_timeout),
-            ("retry_pause", self.retry_pause),
+            ("retry_delay", self.retry_delay),
             ("heartbeat", self.heartbeat),
             ("no_rail_timeout", self.no_rail_timeout),
         ] {
@@ -142,7 +142,7 @@ impl Default for Config {
             max_receives: 4096,
             max_regions: 4096,
             op_timeout: Duration::from_secs(2),
-            retry_pause: Duration::from_secs(2),
+            retry_delay: Duration::from_secs(2),
             max_retry_pause: Duration::from_secs(60),
             heartbeat: Duration::from_secs(1),
             peer_timeout: Duration::from_secs(30),

@@ -41,7 +41,7 @@ impl ControlBlock {
         // After our own mapping: from now on it can be neither mapped for writing nor shortened.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::FUTURE_WRITE;
         fcntl_add_seals(&file, seals)?;
-        pages.number(PROBE).store(probe, Ordering::Relaxed);
+        pages.word64(PROBE).store(probe, Ordering::Relaxed);
         Ok(ControlBlock { file, pages })
     }
 
@@ -52,16 +52,16 @@ impl ControlBlock {
     /// Sets the mark of the record at this position, the start of a cache line.
     #[inline]
     pub(crate) fn set_mark(&self, at: u64, mark: u64) {
-        self.pages.number(DATA + line(at)).store(mark, Ordering::Release);
+        self.pages.word64(DATA + line(at)).store(mark, Ordering::Release);
     }
 
     pub(crate) fn set_head(&self, head: u64) {
-        self.pages.number(HEAD).store(head, Ordering::Release);
+        self.pages.word64(HEAD).store(head, Ordering::Release);
     }
 
     /// Announces that nothing more will be written.
     pub(crate) fn set_ended(&self) {
-        self.pages.number(ENDED).store(1, Ordering::Release);
+        self.pages.word64(ENDED).store(1, Ordering::Release);
     }
 
     pub(crate) fn sleeping(&self) -> Sleeping<'_> {
@@ -92,12 +92,12 @@ impl ControlBlock {
     /// Announces which of the peer's grants we are accessing. Its owner waits for the access to end before it reuses the memory.
     #[inline]
     pub(crate) fn start_access(&self, grant: GrantId) {
-        access::announce(self.pages.number(ACCESSING), grant.mark());
+        access::announce(self.pages.word64(ACCESSING), grant.mark());
     }
 
     #[inline]
     pub(crate) fn end_access(&self) {
-        self.pages.number(ACCESSING).store(0, Ordering::Release);
+        self.pages.word64(ACCESSING).store(0, Ordering::Release);
     }
 
     /// Copies parts into the ring from position `at` on, `length` bytes in all.
@@ -137,15 +137,15 @@ impl PeerControlBlock {
 
     #[inline]
     pub(crate) fn mark(&self, at: u64) -> u64 {
-        self.number(DATA + line(at))
+        self.word64(DATA + line(at))
     }
 
     pub(crate) fn head(&self) -> u64 {
-        self.number(HEAD)
+        self.word64(HEAD)
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.number(ENDED) != 0
+        self.word64(ENDED) != 0
     }
 
     pub(crate) fn sleeping(&self) -> Sleeping<'_> {
@@ -165,17 +165,17 @@ impl PeerControlBlock {
 
     /// The mark of the grant that the peer is accessing; zero if none.
     pub(crate) fn accessing(&self) -> u64 {
-        access::announced(self.pages.number(ACCESSING))
+        access::announced(self.pages.word64(ACCESSING))
     }
 
     pub(crate) fn probe(&self) -> u64 {
-        self.number(PROBE)
+        self.word64(PROBE)
     }
 
     /// What the peer wrote before this number is visible after it.
     #[inline]
-    fn number(&self, offset: usize) -> u64 {
-        let number = self.pages.number(offset).load(Ordering::Relaxed);
+    fn word64(&self, offset: usize) -> u64 {
+        let number = self.pages.word64(offset).load(Ordering::Relaxed);
         fence(Ordering::Acquire);
         number
     }
@@ -300,7 +300,7 @@ fn line(at: u64) -> usize {
 }
 
 impl MappedPages {
-    fn number(&self, offset: usize) -> &AtomicU64 {
+    fn word64(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: a constant of this file, or an offset in the ring rounded to eight: aligned, within the
         // pages, which live as long as `self`.
         unsafe { AtomicU64::from_ptr(self.at(offset).cast()) }

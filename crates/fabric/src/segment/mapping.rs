@@ -145,7 +145,7 @@ impl PeerMapping {
     }
 
     /// The word at an aligned offset, which the caller has checked to be within the window.
-    pub(crate) fn number(&self, offset: usize) -> &AtomicU64 {
+    pub(crate) fn word64(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.pages.length);
         // SAFETY: eight aligned bytes within the pages, which live as long as `self`.
         unsafe { AtomicU64::from_ptr(self.pages.at(offset).cast()) }

@@ -207,7 +207,7 @@ impl ListenerHandshake {
                 let max_sessions = config.max_sessions;
                 let text = format!(
                     "the limit of {max_sessions} clients is reached: try later, or raise it \
-                (`wirelane serve --max-clients N`)"
+                (`--max-clients N` of the server)"
                 );
                 HandshakeRefusal::new(Reason::TooManySessions, text)
             })?;

@@ -89,7 +89,7 @@ pub(super) fn write_mapped(
     let granted = mapping.is_granted();
     if granted {
         mapping.write_bytes(bytes, offset as usize);
-        mapping.number(at as usize).store(word, Ordering::Release);
+        mapping.word64(at as usize).store(word, Ordering::Release);
     }
     connection.control_block.end_access();
     granted
@@ -105,12 +105,12 @@ fn mapped(work: &Work, target: &Target, mapping: &PeerMapping) -> (DirectResult,
         Work::Write { from, .. } => mapping.write(from.as_slice(), at),
         Work::Read { into, .. } => mapping.read(into.as_slice(), at),
         Work::FetchAdd { old, add, .. } => {
-            let before = mapping.number(at).fetch_add(*add, Ordering::AcqRel);
+            let before = mapping.word64(at).fetch_add(*add, Ordering::AcqRel);
             old.region().memory().store(old.offset(), before);
             return (DirectResult::Old, before);
         }
         Work::CompareSwap { old, expect, new, .. } => {
-            let word = mapping.number(at);
+            let word = mapping.word64(at);
             let swapped = word.compare_exchange(*expect, *new, Ordering::AcqRel, Ordering::Acquire);
             let before = swapped.unwrap_or_else(|actual| actual);
             old.region().memory().store(old.offset(), before);

@@ -18,7 +18,7 @@ pub(crate) fn settings(devices: [&str; 2]) -> EndpointSettings {
         devices: devices.map(str::to_owned).to_vec(),
         ..EndpointSettings::default()
     };
-    settings.link.retry_pause = Duration::from_secs(1);
+    settings.link.retry_delay = Duration::from_secs(1);
     settings.link.op_timeout = Duration::from_secs(2);
     settings.link.peer_timeout = Duration::from_secs(60);
     settings

@@ -15,7 +15,7 @@
 //!
 //! The client's side is `RequestSlots::announce` and `sleep` (kv-client, `request_slots.rs`, whose tests try every order of the
 //! steps of both sides). The store's side is `SlotPoller` (kv-server, `slot_poller.rs`): it writes by operations (`end`; flags in
-//! `Replies::completed`) or a flag directly (`Connection::send_reply`), and only after that `read_line` fences and reads. After
+//! `Replies::completed`) or a flag directly (`Connection::send_reply`), and only after that `SlotPoller::read_client_line` fences and reads. After
 //! *check slots*, and after a flag while it does not poll, it reads the line once.
 
 /// The offsets of the words.

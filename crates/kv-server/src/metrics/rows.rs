@@ -62,7 +62,7 @@ rows! {
     REQUESTS = counter("store_requests_total", "", "Requests in these batches");
     PROTOCOL_ERRORS = counter("store_protocol_errors_total", "", "Links closed because of a protocol error");
     IDLE_CLOSED = counter("store_idle_handles_closed_total", "",
-        "Read handles and staged values of links that were closed because they were idle");
+        "Read handles and staged values that were closed because they were idle");
     ACCESS_REJECTED = counter("access_rejected_total", "",
         "Callers and requests that were rejected, by reason");
     REJECTED = counter("store_rejected_total", "",
@@ -70,7 +70,7 @@ rows! {
     IN_FLIGHT = gauge("store_in_flight_bytes", "bytes",
         "Bytes of values that are being written, reserved or staged");
     IN_FLIGHT_MAX = gauge("store_in_flight_max_bytes", "bytes", "Limit of bytes in flight (--max-in-flight)");
-    BUSY = counter("store_busy_total", "", "Writes rejected as busy because of that limit");
+    BUSY = counter("store_busy_total", "", "Writes rejected as busy because of --max-in-flight");
     CLIENTS_MAX = gauge("store_clients_max", "", "Limit of links (--max-clients)");
     DRAINING = gauge("draining", "", "1 while the server is shutting down and rejects new requests");
     SESSIONS = gauge("store_sessions", "", "Sessions, by protocol");

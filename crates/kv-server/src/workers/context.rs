@@ -9,7 +9,7 @@ use kv_proto::wire::Answer;
 
 use crate::engine::persistence::{CachedReader, Persistence};
 use crate::engine::{Engine, add};
-use crate::workers::connection::{BatchAnswers, ValueHold};
+use crate::workers::connection::{BatchAnswers, ValuePin};
 use crate::workers::notify::Notifier;
 use crate::workers::pool::Shared;
 use crate::workers::receive_areas::{MAX_MESSAGE_BYTES, ReceiveAreas};
@@ -113,9 +113,9 @@ impl WorkerContext {
     }
 
     /// Unpins the values of a reply.
-    pub(crate) fn release(&mut self, mut holds: Vec<ValueHold>) {
+    pub(crate) fn release(&mut self, mut holds: Vec<ValuePin>) {
         for hold in holds.drain(..) {
-            if let ValueHold::Pin(pin) = hold {
+            if let ValuePin::Pin(pin) = hold {
                 self.engine.index.unpin(pin);
             }
         }

@@ -91,11 +91,11 @@ pub(crate) fn device_request(settings: &Settings) -> DeviceRequest {
 
 fn link(settings: &Settings) -> Config {
     let defaults = Config::default();
-    let retry_pause = milliseconds(settings.rdma_retry_delay_ms);
+    let retry_delay = milliseconds(settings.rdma_retry_delay_ms);
     Config {
         op_timeout: milliseconds(settings.rdma_op_timeout_ms),
-        retry_pause,
-        max_retry_pause: defaults.max_retry_pause.max(retry_pause),
+        retry_delay,
+        max_retry_pause: defaults.max_retry_pause.max(retry_delay),
         peer_timeout: milliseconds(settings.peer_timeout_ms),
         ..defaults
     }

@@ -9,7 +9,7 @@ use doctor::watch::rows;
 pub(crate) fn of_tables() -> BTreeSet<String> {
     let counters = node::counters::TABLE.iter().map(|known| format!("rdma_{}", known.row.name()));
     let rdma = rows::RDMA.iter().map(|row| format!("rdma_{}", row.name()));
-    let own = rows::OWN.iter().map(|row| format!("wirelane_{}", row.name()));
+    let own = rows::WIRELANE.iter().map(|row| format!("wirelane_{}", row.name()));
     let statistics = node::counters::STATISTICS.iter();
     let statistics = statistics.map(|statistic| format!("rdma_{}", statistic.row.name()));
     counters.chain(statistics).chain(rdma).chain(own).collect()

@@ -7,14 +7,14 @@ use std::time::{Duration, Instant};
 
 use super::super::faults::flood;
 use super::super::load::Client;
-use super::offender::Offender;
+use super::abuse_load::AbuseLoad;
 use super::test_server::TestServer;
 use crate::Failure;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum AbuseKind {
-    Honest,
-    Noise,
+    WellBehaved,
+    RandomBytes,
     NeverReads,
     Vanishes,
     ManyClients,
@@ -27,8 +27,8 @@ pub(super) enum AbuseKind {
 
 impl AbuseKind {
     pub(super) const ALL: [AbuseKind; 10] = [
-        AbuseKind::Honest,
-        AbuseKind::Noise,
+        AbuseKind::WellBehaved,
+        AbuseKind::RandomBytes,
         AbuseKind::NeverReads,
         AbuseKind::Vanishes,
         AbuseKind::ManyClients,
@@ -41,8 +41,8 @@ impl AbuseKind {
 
     pub(super) fn name(self) -> &'static str {
         match self {
-            AbuseKind::Honest => "one well-behaved client",
-            AbuseKind::Noise => "random bytes on the ports of links and HTTP",
+            AbuseKind::WellBehaved => "one well-behaved client",
+            AbuseKind::RandomBytes => "random bytes on the ports of links and HTTP",
             AbuseKind::NeverReads => "eight that send requests and do not read",
             AbuseKind::Vanishes => "clients killed during transfers",
             AbuseKind::ManyClients => "1000 idle clients",
@@ -73,37 +73,37 @@ impl AbuseKind {
         Ok(())
     }
 
-    pub(super) fn begin(self, server: &TestServer) -> Result<Offender, Failure> {
+    pub(super) fn begin(self, server: &TestServer) -> Result<AbuseLoad, Failure> {
         let links = server.server.links.clone();
         Ok(match self {
-            AbuseKind::Honest => Offender::of(vec![Client::start(&links, "tcp", 50)?]),
-            AbuseKind::Noise => {
+            AbuseKind::WellBehaved => AbuseLoad::of(vec![Client::start(&links, "tcp", 50)?]),
+            AbuseKind::RandomBytes => {
                 let http = server.server.http.clone();
-                Offender::of(Vec::new()).repeat(move || {
+                AbuseLoad::of(Vec::new()).repeat(move || {
                     flood(&links);
                     flood(&http);
                     600
                 })
             }
             AbuseKind::NeverReads => never_read(server)?,
-            AbuseKind::Vanishes => Offender::of(Vec::new()).repeat(move || {
+            AbuseKind::Vanishes => AbuseLoad::of(Vec::new()).repeat(move || {
                 let client = Client::start(&links, "tcp", 51);
                 std::thread::sleep(Duration::from_millis(100));
                 drop(client);
                 1
             }),
             AbuseKind::ManyClients => {
-                Offender::of(vec![Client::start_with(&links, "tcp", 52, &["idlers=1000"])?])
+                AbuseLoad::of(vec![Client::start_with(&links, "tcp", 52, &["idlers=1000"])?])
             }
-            AbuseKind::FullPool | AbuseKind::FullDisk => Offender::of(vec![writer(server)?]),
+            AbuseKind::FullPool | AbuseKind::FullDisk => AbuseLoad::of(vec![writer(server)?]),
             AbuseKind::WrongScope => {
                 let token = server.token("other").ok_or("there is no token")?;
                 let argument = format!("token={token}");
-                Offender::of(vec![Client::start_with(&links, "tcp", 53, &[&argument])?])
+                AbuseLoad::of(vec![Client::start_with(&links, "tcp", 53, &[&argument])?])
             }
             AbuseKind::ExpiredCertificate => {
                 let [certificate, key] = ["late.pem", "late.key"].map(|name| server.path(name));
-                Offender::of(Vec::new()).repeat(move || {
+                AbuseLoad::of(Vec::new()).repeat(move || {
                     let mut command = Command::new("openssl");
                     command.args(["s_client", "-alpn", "h2", "-connect", &links]);
                     command.arg("-cert").arg(&certificate).arg("-key").arg(&key);
@@ -114,7 +114,7 @@ impl AbuseKind {
             }
             AbuseKind::Replay => {
                 let recorded = record(server)?;
-                Offender::of(Vec::new()).repeat(move || replay(&links, &recorded))
+                AbuseLoad::of(Vec::new()).repeat(move || replay(&links, &recorded))
             }
         })
     }
@@ -126,23 +126,23 @@ fn writer(server: &TestServer) -> Result<Client, Failure> {
 }
 
 /// Four clients that are stopped during transfers, and four HTTP connections.
-fn never_read(server: &TestServer) -> Result<Offender, Failure> {
+fn never_read(server: &TestServer) -> Result<AbuseLoad, Failure> {
     let start = |transport: &&str| Client::start(&server.server.links, transport, 55);
     let clients = ["shm", "tcp", "tcp", "grpc"].iter().map(start).collect::<Result<Vec<_>, _>>()?;
     std::thread::sleep(Duration::from_millis(300));
     clients.iter().try_for_each(|client| client.signal("STOP"))?;
-    let mut offender = Offender::of(clients);
+    let mut abuse_load = AbuseLoad::of(clients);
     for _ in 0..4 {
         let Ok(mut caller) = TcpStream::connect(&server.server.http) else { continue };
         let _ = caller.set_write_timeout(Some(Duration::from_millis(100)));
-        offender = offender.repeat(move || {
+        abuse_load = abuse_load.repeat(move || {
             let sent = caller.write_all(b"GET /metrics HTTP/1.1\r\nHost: soak\r\n\r\n");
             // The socket is full, or closed by the server.
             sent.map_or_else(|_| std::thread::sleep(Duration::from_millis(50)), drop);
             1
         });
     }
-    Ok(offender)
+    Ok(abuse_load)
 }
 
 /// The bytes that a client sends in the first half second.

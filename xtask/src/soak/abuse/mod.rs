@@ -4,11 +4,10 @@
 //! seconds each; the
 //! table has the medians. The server is bound to one CPU and all others to another, since their placement by the system
 //! would have a larger effect than most misbehaviour. There is no verdict: every client takes CPU time from others, so
-//! the first row is a
-//! well-behaved client.
+//! the first row is a well-behaved client.
 
+mod abuse_load;
 mod kinds;
-mod offender;
 mod test_server;
 
 use std::process::ExitCode;
@@ -27,7 +26,7 @@ pub(super) fn run() -> Result<ExitCode, Failure> {
     let _ = std::fs::remove_dir_all(&folder);
     std::fs::create_dir_all(&folder).map_err(|error| format!("create {folder:?}: {error}"))?;
     println!(
-        "| {:<46} | over | acts/s | ops/s alone | disturbed | ratio | p99 µs alone | disturbed | ratio | errors |",
+        "| {:<46} | over | repetitions/s | ops/s alone | disturbed | ratio | p99 µs alone | disturbed | ratio | errors |",
         "others"
     );
     println!("|---|---|---|---|---|---|---|---|---|---|");
@@ -52,14 +51,14 @@ fn measure(kind: AbuseKind, server: &TestServer, transport: &str) -> Result<Stri
     // Time to write its keys.
     std::thread::sleep(Duration::from_secs(3));
     let [mut alone, mut under_abuse] = [const { Vec::new() }; 2];
-    let (mut acts, mut errors) = (0.0, 0);
+    let (mut repetitions, mut errors) = (0.0, 0);
     // A server that is filled here stays full.
     kind.prepare(server)?;
     for _ in 0..ROUNDS {
         let calm = watch(&measured);
-        let offender = kind.begin(server)?;
+        let abuse_load = kind.begin(server)?;
         let disturbed = watch(&measured);
-        acts += offender.end() as f64;
+        repetitions += abuse_load.end() as f64;
         errors += calm.errors + calm.unknown + disturbed.errors + disturbed.unknown;
         alone.push(calm);
         under_abuse.push(disturbed);
@@ -71,9 +70,9 @@ fn measure(kind: AbuseKind, server: &TestServer, transport: &str) -> Result<Stri
     let [calm, slow] = [&alone, &under_abuse].map(|rounds| median(rounds, rate));
     let [soon, late] = [&alone, &under_abuse].map(|rounds| median(rounds, p99));
     let (speed, delay) = (slow / calm, late / soon);
-    let acts = acts / seconds / f64::from(ROUNDS);
+    let repetitions = repetitions / seconds / f64::from(ROUNDS);
     Ok(format!(
-        "| {acts:.0} | {calm:.0} | {slow:.0} | {speed:.2} | {soon:.0} | {late:.0} | {delay:.2} | {errors} |"
+        "| {repetitions:.0} | {calm:.0} | {slow:.0} | {speed:.2} | {soon:.0} | {late:.0} | {delay:.2} | {errors} |"
     ))
 }
 

@@ -4,7 +4,7 @@ use super::Core;
 use crate::link::messages::UnnumberedMessage;
 use crate::link::operations::{LaneOp, LaneOpKind, NextStep, restore_op};
 use crate::link::protocol::header::MessageClass;
-use crate::link::rails::{LostLaneOp, RECEIVE_BIT};
+use crate::link::rails::{RECEIVE_BIT, UnconfirmedOp};
 use crate::op::{Completion, Done, Failure, Work};
 
 impl Core {
@@ -47,7 +47,7 @@ impl Core {
         }
         match outcome {
             Ok(_) => self.took_effect(rail, lane_op, work),
-            Err(failure) => self.lost(rail, LostLaneOp { lane_op, failure, work }),
+            Err(failure) => self.lost(rail, UnconfirmedOp { lane_op, failure, work }),
         }
     }
 
@@ -80,7 +80,7 @@ impl Core {
 
     /// A lane's operation failed or has an unknown outcome: that is decided when the lane is fenced.
     #[cold]
-    fn lost(&mut self, rail: u8, lost: LostLaneOp) {
+    fn lost(&mut self, rail: u8, lost: UnconfirmedOp) {
         let failure = lost.failure;
         if failure == Failure::Unsupported {
             return self.unsupported(lost);
@@ -89,8 +89,8 @@ impl Core {
         self.lane_failed(rail, failure);
     }
 
-    fn unsupported(&mut self, lost: LostLaneOp) {
-        let LostLaneOp { lane_op, failure, work } = lost;
+    fn unsupported(&mut self, lost: UnconfirmedOp) {
+        let UnconfirmedOp { lane_op, failure, work } = lost;
         match lane_op.what {
             LaneOpKind::Whole { op_id, window } => {
                 self.completions.finish(restore_op(op_id, window, work), Err(failure));

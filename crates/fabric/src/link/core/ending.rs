@@ -7,7 +7,7 @@ use super::{Core, LinkEnd};
 use crate::link::event::EventKind;
 use crate::link::operations::{LaneOpKind, restore_op};
 use crate::link::protocol::control::Control;
-use crate::link::rails::LostLaneOp;
+use crate::link::rails::UnconfirmedOp;
 use crate::op::{Failure, Work};
 
 impl Core {
@@ -82,7 +82,7 @@ impl Core {
         if self.rails.lane_count() > 0 {
             return;
         }
-        for LostLaneOp { lane_op, failure, work } in self.rails.take_all_unconfirmed() {
+        for UnconfirmedOp { lane_op, failure, work } in self.rails.take_all_unconfirmed() {
             if let LaneOpKind::Whole { op_id, window } = lane_op.what {
                 let op = restore_op(op_id, window, work);
                 let outcome = match failure {

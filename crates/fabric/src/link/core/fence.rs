@@ -7,13 +7,13 @@ use super::Core;
 use super::completions::cause;
 use crate::link::event::EventKind;
 use crate::link::operations::{Chunk, LaneOpKind, MultiStepOp, restore_op};
-use crate::link::rails::{LostLaneOp, RailChange, RailState};
+use crate::link::rails::{RailChange, RailState, UnconfirmedOp};
 use crate::op::Failure;
 
 impl Core {
     /// A lane is dead, or could not be set up.
     pub(in crate::link) fn fail_rail(&mut self, rail: u8, why: &str) {
-        if let Some(change) = self.rails.fail(rail, self.now, why, self.config.retry_pause) {
+        if let Some(change) = self.rails.fail(rail, self.now, why, self.config.retry_delay) {
             self.record_change(change, why);
         }
     }
@@ -25,7 +25,7 @@ impl Core {
         if !matches!(failure, Failure::PeerGone | Failure::Flushed) {
             return self.fail_rail(rail, why);
         }
-        let change = self.rails.fail(rail, self.now, why, self.config.retry_pause);
+        let change = self.rails.fail(rail, self.now, why, self.config.retry_delay);
         match change {
             Some(RailChange { what: EventKind::RailDown, name, in_use }) => {
                 self.event_log.hold(self.now, EventKind::RailDown, name, why);
@@ -56,7 +56,7 @@ impl Core {
     pub(super) fn check_rail(&mut self, rail: u8) {
         match self.rails.get(rail).state() {
             RailState::NotTried | RailState::Down { .. } | RailState::GivenUp => {
-                self.rails.release_broken(rail, self.now, self.config.retry_pause)
+                self.rails.release_broken(rail, self.now, self.config.retry_delay)
             }
             RailState::Trying { until, .. } if until <= self.now => {
                 self.fail_rail(rail, "the setup timed out");
@@ -144,8 +144,8 @@ impl Core {
     }
 
     /// Repeats an operation that did not take effect, unless it can never succeed.
-    fn retry(&mut self, lost: LostLaneOp) {
-        let LostLaneOp { lane_op, failure, work } = lost;
+    fn retry(&mut self, lost: UnconfirmedOp) {
+        let UnconfirmedOp { lane_op, failure, work } = lost;
         let permanent = failure == Failure::Access;
         match lane_op.what {
             LaneOpKind::Whole { op_id, window } => {

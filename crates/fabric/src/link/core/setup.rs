@@ -114,7 +114,7 @@ impl Core {
         match self.rails.get_mut(rail).probe_step_done() {
             None => {}
             Some(ProbeStep::Read(read)) => self.post_probe(rail, read),
-            Some(ProbeStep::Changed) => {
+            Some(ProbeStep::Mismatch) => {
                 self.fail_rail(rail, "the probe read back other bytes than it wrote")
             }
             Some(ProbeStep::Verified) => {

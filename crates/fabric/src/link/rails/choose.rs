@@ -43,10 +43,10 @@ impl Rails {
         if let [only] = self.active[..] {
             let Some(lane) = self.lane(only) else { return RailChoice::Full };
             return match lane.key(region) {
-                Some(RegionKey::Open(_)) if !lane.has_capacity(bytes, max_in_flight) => {
+                Some(RegionKey::Usable(_)) if !lane.has_capacity(bytes, max_in_flight) => {
                     RailChoice::Full
                 }
-                Some(RegionKey::Open(there)) => RailChoice::Rail(only, there.clone()),
+                Some(RegionKey::Usable(there)) => RailChoice::Rail(only, there.clone()),
                 Some(RegionKey::Refused) => RailChoice::Refused,
                 None => RailChoice::KeyPending,
             };
@@ -66,7 +66,7 @@ impl Rails {
             match lane.key(region) {
                 None => key_pending = true,
                 Some(RegionKey::Refused) => refused += 1,
-                Some(RegionKey::Open(there)) => {
+                Some(RegionKey::Usable(there)) => {
                     open = true;
                     if !lane.has_capacity(bytes, max_in_flight) {
                         continue;

@@ -93,7 +93,7 @@ pub(in crate::link) struct LaneOptions {
 pub(crate) struct TaskResult {
     pub(in crate::link) rail: u8,
     pub(in crate::link) generation: u32,
-    pub(in crate::link) product: Result<TaskOutput, Error>,
+    pub(in crate::link) output: Result<TaskOutput, Error>,
 }
 
 pub(in crate::link) enum TaskOutput {
@@ -106,7 +106,7 @@ impl ConnectorTask {
     /// Runs the task. Some tasks have no result.
     pub(crate) fn run(self, opener: &dyn FabricOpener) -> Option<TaskResult> {
         let ConnectorTask { rail, generation, task } = self;
-        let product = match task {
+        let output = match task {
             Task::Prepare { transport, port_name, side } => {
                 prepare(opener, transport, &port_name, side)
             }
@@ -126,7 +126,7 @@ impl ConnectorTask {
                 Ok(TaskOutput::Plan(plan.map(Box::new)))
             }
         };
-        Some(TaskResult { rail, generation, product })
+        Some(TaskResult { rail, generation, output })
     }
 }
 
@@ -200,7 +200,7 @@ impl Connector for ThreadConnector {
                 let (why, fix) =
                     ("the setup thread panicked", "report this with the program's log");
                 let error = Error::new(ErrorKind::System, "set up a rail", why, fix);
-                Some(TaskResult { rail, generation, product: Err(error) })
+                Some(TaskResult { rail, generation, output: Err(error) })
             });
             if let Some(finished) = finished {
                 // This fails if the link was dropped.
@@ -212,7 +212,7 @@ impl Connector for ThreadConnector {
         if let Err(error) = started {
             let fix = "raise the limit of threads of this user or container";
             let error = Error::new(ErrorKind::System, "start a thread for a rail", error, fix);
-            let _ = self.done.send(TaskResult { rail, generation, product: Err(error) });
+            let _ = self.done.send(TaskResult { rail, generation, output: Err(error) });
             let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
         }
     }

@@ -12,7 +12,7 @@ pub(super) struct Keys {
 
 /// The key of a region on a lane.
 pub(in crate::link) enum RegionKey {
-    Open(Window),
+    Usable(Window),
     /// The region cannot be reached on this lane.
     Refused,
 }

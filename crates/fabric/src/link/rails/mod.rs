@@ -27,7 +27,7 @@ pub(super) use self::choose::RailChoice;
 pub(super) use self::keys::{RegionKey, region_index};
 pub(super) use self::lane::{RECEIVE_BIT, RailLane, ReceiveOutcome};
 pub(super) use self::probe::{PROBE_BYTES, ProbeStep};
-pub(super) use self::rail::{LostLaneOp, Rail, RailState, SetupError};
+pub(super) use self::rail::{Rail, RailState, SetupError, UnconfirmedOp};
 
 pub(super) struct Rails {
     rails: Vec<Rail>,
@@ -223,10 +223,10 @@ impl Rails {
         rail: u8,
         now: Duration,
         why: &str,
-        retry_pause: Duration,
+        retry_delay: Duration,
     ) -> Option<RailChange> {
         let entry = &mut self.rails[usize::from(rail)];
-        let what = entry.fail(now, why, retry_pause)?;
+        let what = entry.fail(now, why, retry_delay)?;
         self.healthy -= usize::from(entry.close_lane());
         Some(self.changed(rail, what, now))
     }
@@ -275,7 +275,7 @@ impl Rails {
     }
 
     /// The unconfirmed operations of all rails.
-    pub(super) fn take_all_unconfirmed(&mut self) -> Vec<LostLaneOp> {
+    pub(super) fn take_all_unconfirmed(&mut self) -> Vec<UnconfirmedOp> {
         self.rails.iter_mut().flat_map(|rail| rail.take_unconfirmed().0).collect()
     }
 

@@ -57,7 +57,7 @@ impl Rails {
         let is_rdma =
             |rail: &Rail| matches!(rail.plan().transport, Transport::Verbs | Transport::Ofi);
         let is_best = self.rails.iter().any(is_rdma) || self.uses_shared_memory();
-        let pause = if *announced { config.retry_pause } else { config.max_retry_pause + *spread };
+        let pause = if *announced { config.retry_delay } else { config.max_retry_pause + *spread };
         (*enabled && !busy && !is_best).then(|| last.saturating_add(pause))
     }
 

@@ -22,7 +22,7 @@ pub(in crate::link) enum ProbeStep {
     Read(Work),
     Verified,
     /// The bytes read differ from those written.
-    Changed,
+    Mismatch,
 }
 
 impl Probe {
@@ -57,7 +57,7 @@ impl Probe {
         }
         let same =
             self.ours.slice(..PROBE_BYTES).to_vec() == self.ours.slice(PROBE_BYTES..).to_vec();
-        Some(if same { ProbeStep::Verified } else { ProbeStep::Changed })
+        Some(if same { ProbeStep::Verified } else { ProbeStep::Mismatch })
     }
 }
 

@@ -79,8 +79,8 @@ impl Rails {
     /// The next result of the connector for a rail that still needs it.
     pub(in crate::link) fn finished(&mut self) -> Option<(u8, Result<TaskOutput, Error>)> {
         loop {
-            let TaskResult { rail, generation, product } = self.connector.finished()?;
-            let product = match product {
+            let TaskResult { rail, generation, output } = self.connector.finished()?;
+            let output = match output {
                 Ok(TaskOutput::Plan(plan)) => {
                     self.planned(plan);
                     continue;
@@ -92,10 +92,10 @@ impl Rails {
                 other => other,
             };
             if self.get_mut(rail).end_work(generation) {
-                return Some((rail, product));
+                return Some((rail, output));
             }
             // The attempt was given up: the lane is discarded.
-            if let Ok(TaskOutput::Lane(mut lane)) = product {
+            if let Ok(TaskOutput::Lane(mut lane)) = output {
                 lane.close();
                 let task = Task::Discard(lane);
                 self.connector.start(ConnectorTask { rail, generation, task });
@@ -136,11 +136,11 @@ impl Rails {
         &mut self,
         rail: u8,
         now: Duration,
-        retry_pause: Duration,
+        retry_delay: Duration,
     ) {
         let is_initiator = self.is_initiator;
         let entry = self.get_mut(rail);
-        if !is_initiator && entry.take_release_due(now, retry_pause) {
+        if !is_initiator && entry.take_release_due(now, retry_delay) {
             let task = Task::Release {
                 transport: entry.plan().transport,
                 port_name: entry.plan().port_names[1].clone(),

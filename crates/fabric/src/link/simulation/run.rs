@@ -28,7 +28,7 @@ pub(super) fn small() -> Config {
         max_receives: 64,
         max_regions: 16,
         op_timeout: Duration::from_millis(60),
-        retry_pause: Duration::from_millis(30),
+        retry_delay: Duration::from_millis(30),
         max_retry_pause: Duration::from_millis(300),
         heartbeat: Duration::from_millis(50),
         peer_timeout: Duration::from_secs(30),

@@ -21,7 +21,7 @@ pub(crate) struct BatchAnswers {
     /// Writes into the client's regions.
     pub(super) region_writes: Vec<(Window, u64, Vec<Slice>)>,
     /// Values that must stay pinned until all writes are complete.
-    pub(super) holds: Vec<ValueHold>,
+    pub(super) holds: Vec<ValuePin>,
     pub(super) in_place: InPlace,
     /// The slot sequence to set when all writes are complete, instead of immediate data with each write.
     slot_sequence: Option<u64>,
@@ -55,7 +55,7 @@ pub(super) enum Payload {
 }
 
 /// Keeps a value pinned.
-pub(crate) enum ValueHold {
+pub(crate) enum ValuePin {
     Pin(Pin),
     Value(#[expect(dead_code, reason = "it is only dropped")] Arc<PinnedValue>),
 }
@@ -122,7 +122,7 @@ impl BatchAnswers {
     }
 
     /// Takes the holds.
-    pub(crate) fn take_holds(&mut self) -> Vec<ValueHold> {
+    pub(crate) fn take_holds(&mut self) -> Vec<ValuePin> {
         std::mem::take(&mut self.holds)
     }
 
@@ -132,7 +132,7 @@ impl BatchAnswers {
     }
 
     /// Reuses an empty vector for holds, if it has none.
-    pub(crate) fn reuse(&mut self, empty: Vec<ValueHold>) {
+    pub(crate) fn reuse(&mut self, empty: Vec<ValuePin>) {
         if self.holds.capacity() == 0 {
             self.holds = empty;
         }

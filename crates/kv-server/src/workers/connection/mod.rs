@@ -60,7 +60,7 @@ use fabric::{Completion, Done, Lane, Op};
 use kv_proto::wire::Message;
 
 use crate::workers::context::WorkerContext;
-pub(crate) use batch_answers::{BatchAnswers, ValueHold};
+pub(crate) use batch_answers::{BatchAnswers, ValuePin};
 use client::Client;
 use completion_id::CompletionId;
 pub(crate) use disk_requests::Notification;

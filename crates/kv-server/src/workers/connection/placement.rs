@@ -26,7 +26,7 @@ enum Placement {
     /// Copied after the answers.
     Copied,
     /// Written from the pool, after the answers.
-    Packed,
+    AfterAnswers,
     /// Written from the pool into a region of the client.
     Region { region: u32, at: u64 },
 }
@@ -57,7 +57,7 @@ impl Serving<'_> {
         let placed = match self.choose(ranges, total, range, wanted) {
             Placement::InPlace { offset } => self.leave_in_place(offset, wanted, answer),
             Placement::Copied => self.copy(ranges, range.offset, wanted, answer),
-            Placement::Packed => self.write_packed(ranges, range.offset, wanted, answer),
+            Placement::AfterAnswers => self.write_packed(ranges, range.offset, wanted, answer),
             Placement::Region { region, at } => {
                 match self.write_to_region((region, at), ranges, range.offset, wanted) {
                     Some(written) => {
@@ -109,7 +109,7 @@ impl Serving<'_> {
         {
             return Placement::InPlace { offset };
         }
-        Placement::Packed
+        Placement::AfterAnswers
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use kv_proto::wire::{Answer, Entry, Status};
 use kv_store::{Cursor, Key, Metadata, Pinned};
 
 use super::answer_handle::AnswerHandle;
-use super::batch_answers::ValueHold;
+use super::batch_answers::ValuePin;
 use super::placement::{PinUntil, ReadRange};
 use super::serving::Serving;
 use crate::engine::persistence::LoadResult;
@@ -62,17 +62,17 @@ impl Serving<'_> {
                 Some(handle) => AnswerHandle::Read(handle).put(&mut answer),
                 None => answer.status = Status::TooManyHandles,
             }
-            self.batch_answers.holds.push(ValueHold::Value(value));
+            self.batch_answers.holds.push(ValuePin::Value(value));
             return answer;
         }
         match (found, pin_until) {
-            (Found::Loaded(value), _) => self.batch_answers.holds.push(ValueHold::Value(value)),
+            (Found::Loaded(value), _) => self.batch_answers.holds.push(ValuePin::Value(value)),
             (Found::Pinned(value), PinUntil::Copied) => self.context.engine.index.unpin(value.pin),
             (Found::Pinned(value), PinUntil::InPlace) => {
                 self.batch_answers.in_place.pins.push(value.pin)
             }
             (Found::Pinned(value), PinUntil::Written) => {
-                self.batch_answers.holds.push(ValueHold::Pin(value.pin))
+                self.batch_answers.holds.push(ValuePin::Pin(value.pin))
             }
         }
         answer
@@ -102,7 +102,7 @@ impl Serving<'_> {
         let mut answer = self.describe(&value.value().metadata);
         AnswerHandle::Read(handle).put(&mut answer);
         self.place(value.value(), range, &mut answer);
-        self.batch_answers.holds.push(ValueHold::Value(value));
+        self.batch_answers.holds.push(ValuePin::Value(value));
         answer
     }
 

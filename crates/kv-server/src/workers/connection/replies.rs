@@ -10,7 +10,7 @@ use fabric::{Completion, Op, Slice, Slices, Window, Work};
 use kv_proto::wire::{Answer, ReplyImmediate};
 
 use super::MAX_BATCHES;
-use super::batch_answers::{BatchAnswers, CompletionFlag, Payload, ValueHold};
+use super::batch_answers::{BatchAnswers, CompletionFlag, Payload, ValuePin};
 use super::completion_id::CompletionId;
 use crate::slab::Slab;
 use crate::workers::context::WorkerContext;
@@ -27,7 +27,7 @@ pub(super) struct Replies {
 struct Reply {
     writes_in_flight: u32,
     buffer: SendBuffer,
-    holds: Vec<ValueHold>,
+    holds: Vec<ValuePin>,
     notification: ReplyNotification,
 }
 

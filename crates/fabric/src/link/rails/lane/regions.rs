@@ -19,7 +19,7 @@ impl RailLane {
     #[inline]
     pub(in crate::link) fn window(&self, region: u64) -> Option<&Window> {
         match self.keys.get(region) {
-            Some(RegionKey::Open(window)) => Some(window),
+            Some(RegionKey::Usable(window)) => Some(window),
             _ => None,
         }
     }
@@ -27,7 +27,7 @@ impl RailLane {
     /// Stores the peer's key of a region; `None`: the region cannot be reached on this lane.
     pub(in crate::link) fn import(&mut self, region: u64, key: Option<RemoteRegion>) {
         let window = key.and_then(|key| self.lane.import(&key).ok());
-        self.keys.set(region, window.map_or(RegionKey::Refused, RegionKey::Open));
+        self.keys.set(region, window.map_or(RegionKey::Refused, RegionKey::Usable));
     }
 
     pub(in crate::link) fn refuse_key(&mut self, region: u64) {
@@ -42,7 +42,7 @@ impl RailLane {
     #[inline]
     pub(in crate::link) fn read_mapped(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
         match self.keys.get(region) {
-            Some(RegionKey::Open(window)) if !self.closed => {
+            Some(RegionKey::Usable(window)) if !self.closed => {
                 self.lane.read_mapped(window, offset, into)
             }
             _ => false,
@@ -59,7 +59,7 @@ impl RailLane {
         word: (u64, u64),
     ) -> bool {
         match self.keys.get(region) {
-            Some(RegionKey::Open(window)) if !self.closed => {
+            Some(RegionKey::Usable(window)) if !self.closed => {
                 self.lane.write_mapped(window, offset, bytes, word)
             }
             _ => false,

@@ -25,7 +25,7 @@ pub(super) struct LaneEnding {
 }
 
 /// An operation of a dead lane.
-pub(in crate::link) struct LostLaneOp {
+pub(in crate::link) struct UnconfirmedOp {
     pub(in crate::link) lane_op: LaneOp,
     pub(in crate::link) failure: Failure,
     pub(in crate::link) work: Work,
@@ -37,12 +37,12 @@ impl Rail {
         &mut self,
         now: Duration,
         why: &str,
-        retry_pause: Duration,
+        retry_delay: Duration,
     ) -> Option<EventKind> {
         let what = match self.state {
             RailState::Up { since } => {
                 let lived = now.saturating_sub(since);
-                self.flaps = if lived < 10 * retry_pause { self.flaps + 1 } else { 1 };
+                self.flaps = if lived < 10 * retry_delay { self.flaps + 1 } else { 1 };
                 EventKind::RailDown
             }
             RailState::Trying { .. } => EventKind::RailSetupFailed,
@@ -78,7 +78,7 @@ impl Rail {
     }
 
     /// Stores an unconfirmed operation.
-    pub(in crate::link) fn lose(&mut self, lost: LostLaneOp) {
+    pub(in crate::link) fn lose(&mut self, lost: UnconfirmedOp) {
         self.unconfirmed.push(lost);
     }
 
@@ -135,7 +135,7 @@ impl Rail {
     }
 
     /// The unconfirmed operations of the lane, and whether it was ordered.
-    pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<LostLaneOp>, bool) {
+    pub(in crate::link) fn take_unconfirmed(&mut self) -> (Vec<UnconfirmedOp>, bool) {
         (std::mem::take(&mut self.unconfirmed), self.ending.ordered)
     }
 
@@ -143,11 +143,11 @@ impl Rail {
     pub(in crate::link::rails) fn take_release_due(
         &mut self,
         now: Duration,
-        retry_pause: Duration,
+        retry_delay: Duration,
     ) -> bool {
         let due = self.plan.transport == Transport::Verbs
             && self.generation > 0
-            && now >= self.last_release + retry_pause;
+            && now >= self.last_release + retry_delay;
         if due {
             self.last_release = now;
         }
@@ -162,8 +162,8 @@ fn pause(transport: Transport, flaps: u32, config: &Config) -> Option<Duration> 
         Transport::Shm if flaps == 0 => None,
         _ => {
             let longer = 1 << flaps.saturating_sub(1).min(16);
-            let pause = config.retry_pause * longer;
-            Some(pause.min(config.max_retry_pause.max(config.retry_pause)))
+            let pause = config.retry_delay * longer;
+            Some(pause.min(config.max_retry_pause.max(config.retry_delay)))
         }
     }
 }

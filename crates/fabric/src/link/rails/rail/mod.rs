@@ -13,7 +13,7 @@ use self::setup::LaneSetup;
 use super::lane::RailLane;
 use crate::link::protocol::control::RailPlan;
 
-pub(in crate::link) use self::ending::LostLaneOp;
+pub(in crate::link) use self::ending::UnconfirmedOp;
 pub(super) use self::setup::SETUP_TIMEOUT;
 pub(in crate::link) use self::setup::SetupError;
 
@@ -28,7 +28,7 @@ pub(in crate::link) struct Rail {
     busy: bool,
     ending: LaneEnding,
     /// Operations of the dead lane with an unknown outcome, until the fence is complete.
-    unconfirmed: Vec<LostLaneOp>,
+    unconfirmed: Vec<UnconfirmedOp>,
     /// How often in succession it died soon after it came up.
     flaps: u32,
     /// When a lost device was last released.

@@ -7,26 +7,26 @@ use std::thread::JoinHandle;
 use super::super::load::Client;
 
 /// Threads that repeat an action, or client processes.
-pub(super) struct Offender {
+pub(super) struct AbuseLoad {
     stop: Arc<AtomicBool>,
-    acts: Arc<AtomicU64>,
+    repetitions: Arc<AtomicU64>,
     threads: Vec<JoinHandle<()>>,
     clients: Vec<Client>,
 }
 
-impl Offender {
+impl AbuseLoad {
     /// Running clients.
     pub(super) fn of(clients: Vec<Client>) -> Self {
-        let (stop, acts, threads) = (Arc::default(), Arc::default(), Vec::new());
-        Offender { stop, acts, threads, clients }
+        let (stop, repetitions, threads) = (Arc::default(), Arc::default(), Vec::new());
+        AbuseLoad { stop, repetitions, threads, clients }
     }
 
     /// Adds a thread that repeats an action; the action returns its count.
-    pub(super) fn repeat(mut self, mut act: impl FnMut() -> u64 + Send + 'static) -> Self {
-        let (stop, acts) = (self.stop.clone(), self.acts.clone());
+    pub(super) fn repeat(mut self, mut action: impl FnMut() -> u64 + Send + 'static) -> Self {
+        let (stop, repetitions) = (self.stop.clone(), self.repetitions.clone());
         self.threads.push(std::thread::spawn(move || {
             while !stop.load(Relaxed) {
-                acts.fetch_add(act(), Relaxed);
+                repetitions.fetch_add(action(), Relaxed);
             }
         }));
         self
@@ -37,6 +37,6 @@ impl Offender {
         self.stop.store(true, Relaxed);
         let done = self.clients.iter().map(|client| client.take().times.count()).sum::<u64>();
         self.threads.into_iter().for_each(|thread| drop(thread.join()));
-        self.acts.load(Relaxed) + done
+        self.repetitions.load(Relaxed) + done
     }
 }
