@@ -48,11 +48,9 @@ fn described(lower: &str) -> Option<&'static Status> {
 }
 
 fn by_mlx5(lower: &str) -> Option<&'static Status> {
-    let number = if lower.contains("vendor syndrome") {
-        number_after(lower, "syndrome")?
-    } else {
-        number_after(lower, "(synd")?
-    };
+    let has_both = ["vendor syndrome", "vendor_err_synd"].iter().any(|word| lower.contains(word));
+    let number =
+        if has_both { number_after(lower, "syndrome")? } else { number_after(lower, "(synd")? };
     Status::of_mlx5(number.value)
 }
 
@@ -122,6 +120,8 @@ const VERBS_WORDS: &[&str] = &[
     "mlx",
     "nccl",
     "net/ib",
+    "openib",
+    "btl_openib",
     "qp",
     "opcode",
     "retry count",
@@ -146,6 +146,7 @@ fn vendor(lower: &str) -> Option<Number> {
         "vend ",
         "vendor_error",
         "vendor error",
+        "vendor_err_synd",
         "syndrom ",
         "syndrome ",
     ];

@@ -8,11 +8,11 @@ use serde::Serialize;
 pub enum ErrorClass {
     /// The NIC could not access local memory.
     LocalProtection,
-    /// The peer did not answer.
+    /// The NIC sent a packet again until its limit: the peer's NIC did not acknowledge it.
     RetryExceeded,
     /// A GID that does not work here was chosen.
     WrongGid,
-    /// A consequence of an earlier error.
+    /// Work that was given up because of an earlier error: of the queue pair, the connection or the communicator.
     Flushed,
     /// The peer had no receive posted.
     NotReady,
@@ -28,17 +28,18 @@ pub enum ErrorClass {
     GpuRegistration,
     /// GPUDirect is not used.
     NoGpuDirect,
-    /// A queue could not be created.
+    /// A queue or another object of verbs could not be created or set up.
     Creation,
     /// No device can be used.
     NoDevice,
     /// A fallback is used instead of RDMA.
     Fallback,
-    /// A library is missing.
+    /// A library, component or driver is missing, or does not fit the others.
     NoLibrary,
-    /// The peer's address could not be resolved.
+    /// The peer did not answer in time: when its address was resolved, when a connection over RDMA was set up, or in a collective, which
+    /// another rank did not join or complete.
     NoAnswer,
-    /// The TCP connection before RDMA.
+    /// The connection over TCP that ranks find each other by, before RDMA or beside it (bootstrap, rendezvous, key-value store).
     OutOfBand,
     /// EFA: the peer no longer answers.
     EfaPeer,
@@ -62,12 +63,12 @@ pub enum ErrorClass {
     PcieCorrected,
     /// The IOMMU blocked an access.
     IommuFault,
-    /// A GPU error.
+    /// An error of a GPU, of CUDA, or between GPUs of a host.
     Gpu,
     /// A port went down.
     PortDown,
     /// CPUs change their frequency.
     Frequency,
-    /// None of these.
+    /// An error, but none of these.
     Other,
 }

@@ -101,6 +101,18 @@ pub(super) const QUEUE_PAIRS: &[Phrase] = &[
 /// Connections over the connection manager and over TCP.
 pub(super) const TABLE: &[Phrase] = &[
     row(
+        &["rdma_disconnect", FAILED],
+        ErrorClass::Flushed,
+        "a connection could not be closed, since it is closed already",
+        "It ended because of an earlier error: look for the first one.",
+    ),
+    row(
+        &["routing resolution failure|route resolution failure"],
+        ErrorClass::NoAnswer,
+        "the route to the peer could not be resolved",
+        "The peer's address is of another network, or it does not answer.",
+    ),
+    row(
         &[
             "to socket/rdma_cm|sockethandshake|gpi2_sn|exchange data|read_keys|write_keys|pp_exch|exch_dest|\
              exchange qp|exchange qpn|between server and client|between server and clients|\

@@ -8,6 +8,7 @@ mod connection;
 mod event;
 mod gpu;
 mod index;
+mod job;
 mod kernel;
 mod libfabric;
 mod memory;
@@ -90,6 +91,7 @@ impl Found {
 
 const TABLES: &[&[Phrase]] = &[
     memory::LIMITS,
+    job::TABLE,
     nccl::TABLE,
     gpu::TABLE,
     no_device::LIBRARIES,
@@ -113,6 +115,7 @@ const TABLES: &[&[Phrase]] = &[
     no_device::ACTIONS,
     number::TABLE,
     program::ANY_FAILURE,
+    job::ANY_PROGRAM,
 ];
 
 const fn row(

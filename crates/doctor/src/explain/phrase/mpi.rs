@@ -6,6 +6,12 @@ use crate::explain::errno::EPERM;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
+        &["process_vm_readv|process_vm_writev", "no such process"],
+        ErrorClass::Other,
+        "a process on this host ended while its memory was read",
+        "Look for that process's first error.",
+    ),
+    row(
         &["read -1|write -1|process_vm_readv|process_vm_writev|cma_ep|cma support", "expected|fail|errno|error"],
         ErrorClass::Restricted,
         "processes of one host may not read each other's memory",

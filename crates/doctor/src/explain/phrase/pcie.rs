@@ -5,6 +5,15 @@ use crate::explain::ErrorClass;
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
+        &[
+            "pcie width|pcie speed|pcie link|pcie bandwidth|pci width|pci speed|pcie_print_link_status",
+            "lower than|less than|limited by|downgraded|degraded|reduced",
+        ],
+        ErrorClass::Pcie,
+        "a PCIe link is slower than the device could be",
+        "The slot, a riser or a bad contact gives it fewer lanes or a lower rate.",
+    ),
+    row(
         &["aer:|aer|pci_err_detected", "uncorrect|pci_err_detected"],
         ErrorClass::Pcie,
         "uncorrected PCIe errors",

@@ -84,6 +84,37 @@ pub(super) const TABLE: &[Phrase] = &[
         "The line has no reason that is known here: look for the first error before it, at both ends.",
     ),
     row(
+        &["destroying qpair when queue depth"],
+        ErrorClass::Flushed,
+        "SPDK closes a connection with requests in flight",
+        "The connection ended because of an earlier error, or its client went away.",
+    ),
+    row(
+        &["batch data transfer timeout|data transfer timeout|transfer slice failed"],
+        ErrorClass::NoAnswer,
+        "a transfer did not complete in time",
+        "The peer hangs or ended, or packets to it or from it are lost.",
+    ),
+    row(
+        &["gds err|gds_register|register_range()", "register|inserting range"],
+        ErrorClass::GpuRegistration,
+        "GPU memory could not be registered",
+        "The GPU driver or the NIC's driver refused to map the memory, or its context has ended.",
+    ),
+    row(
+        &["no psm device|no psm2 device|no psm3 device|no opx device"],
+        ErrorClass::NoDevice,
+        "no device for this provider",
+        "The host has none of these devices; libfabric goes on with another provider, if one is allowed.",
+    ),
+    row(
+        &["vma error|xlio error", "attach|ring|flow"],
+        ErrorClass::Creation,
+        "the library for sockets over verbs could not create its objects",
+        "It needs CAP_NET_RAW, raw packet queue pairs and flow rules of the NIC.",
+    )
+    .unless("create_comp_channel"),
+    row(
         &["completion with error at"],
         ErrorClass::Other,
         "an operation failed",

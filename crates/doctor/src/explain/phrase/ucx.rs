@@ -103,6 +103,31 @@ pub(super) const TABLE: &[Phrase] = &[
         "One end has no usable RDMA device, or UCX_TLS and UCX_NET_DEVICES exclude it at one end.",
     ),
     row(
+        &["error handling callback|error handler|err_handler", "destination is unreachable"],
+        ErrorClass::NoAnswer,
+        "UCX lost the connection to a peer",
+        "The peer ended, or packets to it or from it are lost.",
+    ),
+    row(
+        &["ud_ep.c", "timeout of"],
+        ErrorClass::RetryExceeded,
+        "a peer did not answer (retries exceeded)",
+        "UCX sends datagrams again until this time is over: packets are lost on the path, or the peer's \
+         process ended or hangs.",
+    ),
+    row(
+        &["rqpn|rlid|rkey", "wqe[", "rdma_write|rdma_read|send|cswap|fadd"],
+        ErrorClass::Other,
+        "UCX prints the request that failed",
+        "The line before has its status.",
+    ),
+    row(
+        &["no remote registered memory access|no active messages|no am bcopy|no tag", "transport to|transport for"],
+        ErrorClass::NoDevice,
+        "no common transport between the two ends",
+        "One end has no usable RDMA device, or UCX_TLS and UCX_NET_DEVICES exclude it at one end.",
+    ),
+    row(
         &[UCX, "destination is unreachable"],
         ErrorClass::Fallback,
         "UCX has no transport to the peer",

@@ -38,7 +38,9 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              remote process' memory|glusterd|rpc-transport|osm_|0x01 ->|perfmgr|ksmbd|smbd_|rtrs|\
              rnbd|rds:|rds_|smc_|smc-r|i40iw|iw_cxgb4|ocrdma|pvrdma|mana_ib|ionic_rdma|rdmavt|sriov|sr-iov|\
              disni|rdmachannel|gpunetio|allocate endpoint|initializing endpoint|component ofi|vf |\
-             vf:|pf |vdpa|netdevice|common_ofi|portals4|btl |efa.|rndv|ei00|log_cat_|xio_|scalable endpoint";
+             vf:|pf |vdpa|netdevice|common_ofi|portals4|btl |efa.|rndv|ei00|log_cat_|xio_|scalable endpoint|\
+             tensorpipe|direct_transport|fabtests|eq_readerr|cq_readerr|memheap|gds err|pynccl|custom_all_reduce|\
+             custom allreduce|torch/csrc/distributed|hccl|rpc agent";
 /// Words of failures.
 pub(super) const FAILED: &str =
     "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not ";
