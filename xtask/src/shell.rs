@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::Failure;
 
@@ -31,8 +30,9 @@ pub(crate) fn cache() -> Result<PathBuf, Failure> {
 pub(crate) fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(repository());
-    if is_ci() || BUILDS_ONCE.load(Relaxed) {
-        command.env(INCREMENTAL, "0");
+    // CI builds once, so incremental files would be written for nothing.
+    if is_ci() {
+        command.env("CARGO_INCREMENTAL", "0");
     }
     command
 }
@@ -42,27 +42,8 @@ pub(crate) fn task(arguments: &[&str]) -> Command {
     // Even if the build has replaced its file.
     let mut command = Command::new("/proc/self/exe");
     command.args(arguments).current_dir(repository());
-    if BUILDS_ONCE.load(Relaxed) {
-        command.env(INCREMENTAL, "0");
-    }
     command
 }
-
-/// From now on, builds write no files for later ones, unless there are some: then somebody works here, and would wait for whole crates
-/// afterwards.
-pub(crate) fn build_once() {
-    let has_incremental =
-        std::fs::read_dir(target().join("debug/incremental")).is_ok_and(|mut entries| {
-            // Cargo has built this task before.
-            entries.any(|entry| {
-                entry.is_ok_and(|entry| !entry.file_name().as_encoded_bytes().starts_with(b"xtask"))
-            })
-        });
-    BUILDS_ONCE.store(!has_incremental, Relaxed);
-}
-
-static BUILDS_ONCE: AtomicBool = AtomicBool::new(false);
-const INCREMENTAL: &str = "CARGO_INCREMENTAL";
 
 /// Whether this runs in CI.
 pub(crate) fn is_ci() -> bool {

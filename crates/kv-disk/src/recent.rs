@@ -303,7 +303,7 @@ const ENTRY_BYTES: usize = 128;
 const FREEZE_BYTES: usize = 8 << 20;
 const MAX_BYTES: usize = 64 << 20;
 /// How long changes wait for more.
-const FREEZE_INTERVAL: Duration = Duration::from_millis(300);
+const FREEZE_INTERVAL: Duration = Duration::from_secs(1);
 /// How long the index waits while nothing is written.
 const IDLE_INTERVAL: Duration = Duration::from_secs(60);
 const FLUSH_POLL: Duration = Duration::from_millis(10);

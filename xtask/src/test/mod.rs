@@ -34,9 +34,6 @@ pub(crate) struct TestArgs {
 
 pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
     prepare(args)?;
-    if !args.quick {
-        shell::build_once();
-    }
     let mut report = Report::new(args.only.clone());
     report.stage("check", Count::Good, task(&["check"]))?;
     if args.full {
