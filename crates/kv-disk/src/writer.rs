@@ -26,9 +26,6 @@ use crate::segment::Segment;
 
 /// Saves changes. A trait, so that tests can replace the disk by one that is full, slow or broken.
 pub trait DiskWriter: Send {
-    /// The metadata of a key's value, if it exists.
-    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error>;
-
     /// Saves changes with one sync. When it succeeds, all are durable, except chunks, which are durable with their value. When it
     /// fails, none was applied; after an error other than [`ErrorKind::Full`] they may still appear after a crash.
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error>;
@@ -450,10 +447,6 @@ impl Writer {
 }
 
 impl DiskWriter for Writer {
-    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
-        Ok(self.row(key)?.map(|row| row.metadata))
-    }
-
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         let stores = changes.iter().any(|change| !matches!(change, Change::Remove { .. }));
         if stores && !self.make_space() {

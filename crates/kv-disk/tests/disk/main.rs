@@ -100,7 +100,7 @@ fn saved_values_are_read_by_the_same_and_the_next_run() {
     assert_eq!(read(&mut reader, b"empty"), Some((Vec::new(), 2)));
     assert_eq!(read(&mut reader, b"gone"), None);
     assert_eq!(read(&mut reader, b"long"), Some((long, 6)));
-    let length = |key| writer.stat(key).unwrap().map(|metadata: Metadata| metadata.length);
+    let length = |key| reader.stat(key).unwrap().map(|metadata: Metadata| metadata.length);
     assert_eq!([&b"empty"[..], b"gone"].map(length), [Some(0), None]);
     let listed = reader.list(b"", b"", (10, 1000), 0).unwrap();
     let keys: Vec<&[u8]> = listed.iter().map(|(key, _)| &key[..]).collect();
@@ -141,9 +141,9 @@ fn files_of_long_values_are_removed_with_them_and_staged_ones_stay() {
     std::fs::copy(dir.0.join("long/0000000000000003"), dir.0.join("long/0000000000000004"))
         .unwrap();
     drop((reader, writer));
-    let mut writer = disk.writer().unwrap();
+    let writer = disk.writer().unwrap();
     until("the file without a key is removed", || files() == 1);
-    assert!(writer.stat(b"late").unwrap().is_some());
+    assert!(writer.reader().unwrap().stat(b"late").unwrap().is_some());
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn expired_values_are_removed() {
         writer.clean_up(10).unwrap();
         keys(0) == 2
     });
-    assert_eq!(writer.stat(b"early").unwrap(), None);
+    assert_eq!(writer.reader().unwrap().stat(b"early").unwrap(), None);
 }
 
 /// A listing has what the index has and what it does not have yet, each key once, in order.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use fabric::link::Transport;
 use kv_client::{Client, Condition, Cursor, ErrorKind, PutOptions};
-use kv_disk::{Change, DiskWriter, Error, Metadata};
+use kv_disk::{Change, DiskWriter, Error};
 use kv_server::{Engine, Settings};
 
 use crate::stamped_values::Random;
@@ -187,10 +187,6 @@ impl Faults {
 }
 
 impl DiskWriter for FaultyDisk {
-    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
-        self.disk.stat(key)
-    }
-
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         self.faults.started.fetch_add(1, Ordering::SeqCst);
         let blocked = self.faults.blocked_before.lock().unwrap();

@@ -33,7 +33,12 @@ impl Data {
     }
 
     pub(super) fn redis(&self) -> Result<Server, Failure> {
-        redis::start_durable(&self.folder("redis")?)
+        redis::start_durable(&self.folder("redis")?, true)
+    }
+
+    /// Its log grows without a limit.
+    pub(super) fn redis_without_rewrites(&self) -> Result<Server, Failure> {
+        redis::start_durable(&self.folder("redis-without-rewrites")?, false)
     }
 }
 

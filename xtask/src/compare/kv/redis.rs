@@ -14,17 +14,19 @@ pub(super) fn start() -> Result<Server, Failure> {
     Server::start("redis-server", &arguments, port.clone())
 }
 
-/// A server that syncs every write before it replies. Its log is not rewritten.
-pub(super) fn start_durable(folder: &str) -> Result<Server, Failure> {
+/// A server that syncs every write before it replies. By default it rewrites its log when that has doubled.
+pub(super) fn start_durable(folder: &str, rewrites: bool) -> Result<Server, Failure> {
     let port = tools::free_port()?;
     let mut arguments = vec!["--bind", "127.0.0.1", "--port", &port, "--save", "", "--dir", folder];
     arguments.extend(["--appendonly", "yes", "--appendfsync", "always"]);
-    arguments.extend(["--auto-aof-rewrite-percentage", "0"]);
+    if !rewrites {
+        arguments.extend(["--auto-aof-rewrite-percentage", "0"]);
+    }
     Server::start("redis-server", &arguments, port.clone())
 }
 
 /// redis-benchmark: GETs and SETs per second. It writes before it reads, always the same key, which is its
-/// fastest mode (`-r` uses random keys). It checks no value, but the server counts keys that
+/// fastest mode. It checks no value, but the server counts keys that
 /// it did not find.
 pub(super) fn benchmark(
     server: &Server,
@@ -43,6 +45,21 @@ pub(super) fn benchmark(
         return Err("redis-benchmark read missing keys".to_owned());
     }
     Ok(vec![rate(&output, "GET")?, rate(&output, "SET")?])
+}
+
+/// redis-benchmark: SETs per second of random keys.
+pub(super) fn sets(
+    server: &Server,
+    clients: usize,
+    depth: usize,
+    size: usize,
+    (ops, keys): (usize, usize),
+) -> Result<Vec<f64>, Failure> {
+    let mut command = tools::bound(0, "redis-benchmark");
+    command.args(["-h", "127.0.0.1", "-p", &server.port, "-t", "set", "--csv"]);
+    command.args(["-c", &clients.to_string(), "-P", &depth.to_string()]);
+    command.args(["-d", &size.to_string(), "-n", &ops.to_string(), "-r", &keys.to_string()]);
+    Ok(vec![rate(&shell::output(&mut tools::limited(command))?, "SET")?])
 }
 
 /// Megabytes, counted by Redis itself.

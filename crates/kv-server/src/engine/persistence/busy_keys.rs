@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The keys that are being loaded or saved, by their hashes: a key that has the hash of another only waits or is read again.
 pub(crate) struct BusyKeys {
@@ -42,8 +42,8 @@ struct KeyState {
 pub(super) struct SaveCount(u32);
 
 /// Marks keys as being saved, until it is dropped.
-pub(super) struct SavingGuard<'l> {
-    busy_keys: &'l BusyKeys,
+pub(super) struct SavingGuard {
+    busy_keys: Arc<BusyKeys>,
     hashes: Vec<u64>,
 }
 
@@ -93,12 +93,15 @@ impl BusyKeys {
     }
 
     /// Marks keys as being saved on disk, and then changed in memory: loads in progress become invalid.
-    pub(super) fn save<'k>(&self, keys: impl Iterator<Item = &'k [u8]>) -> SavingGuard<'_> {
+    pub(super) fn save<'k>(
+        self: &Arc<Self>,
+        keys: impl Iterator<Item = &'k [u8]>,
+    ) -> SavingGuard {
         let hashes: Vec<u64> = keys.map(|key| self.hasher.hash_one(key)).collect();
         for hash in &hashes {
             self.stripe_of(*hash).lock().states.entry(*hash).or_default().saving += 1;
         }
-        SavingGuard { busy_keys: self, hashes }
+        SavingGuard { busy_keys: self.clone(), hashes }
     }
 
     fn stripe(&self, key: &[u8]) -> (&Stripe, u64) {
@@ -136,7 +139,7 @@ impl KeyState {
     }
 }
 
-impl Drop for SavingGuard<'_> {
+impl Drop for SavingGuard {
     fn drop(&mut self) {
         for hash in &self.hashes {
             let stripe = self.busy_keys.stripe_of(*hash);
@@ -184,13 +187,13 @@ mod tests {
         busy_keys.stripes.iter().all(|stripe| stripe.lock().states.is_empty())
     }
 
-    fn save(busy_keys: &BusyKeys) -> SavingGuard<'_> {
+    fn save(busy_keys: &Arc<BusyKeys>) -> SavingGuard {
         busy_keys.save([&b"k"[..]].into_iter())
     }
 
     #[test]
     fn a_load_during_a_save_is_invalid() {
-        let busy_keys = BusyKeys::default();
+        let busy_keys = Arc::new(BusyKeys::default());
         let first = busy_keys.begin(b"k");
         assert_eq!(busy_keys.end(b"k", first, || 1), Some(1));
         let [early, other] = [busy_keys.begin(b"k"), busy_keys.begin(b"other")];
@@ -204,7 +207,7 @@ mod tests {
 
     #[test]
     fn a_load_waits_until_its_key_is_saved() {
-        let busy_keys = BusyKeys::default();
+        let busy_keys = Arc::new(BusyKeys::default());
         let early = busy_keys.begin(b"k");
         let saving = [save(&busy_keys), save(&busy_keys)];
         assert_eq!(busy_keys.end(b"k", early, || 1), None, "the disk may have had either");

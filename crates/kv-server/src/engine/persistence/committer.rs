@@ -1,105 +1,60 @@
-//! The committer: saves writes on the disk, then applies them in memory, then answers them.
+//! The committer: has writes saved on the disk, then applies them in memory, then answers them.
+//!
+//! While the disk saves a round, the next one is prepared: its conditions are checked as if the earlier one had succeeded, and its values
+//! are copied. If the earlier one fails, they are checked again.
 
 use std::collections::{HashMap, VecDeque};
-use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use kv_disk::{Body, CHUNK_BYTES, Change, DiskWriter, Removal};
-use kv_proto::Condition;
+use kv_disk::{CHUNK_BYTES, DiskReader};
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
 
+use super::busy_keys::SavingGuard;
+use super::round::{CheckedWrite, Decision, Round, ValueLocation, Versions};
+use super::saver::{SavedRound, Saver};
 use super::{Command, PersistenceState, Write, WriteKind};
 use crate::engine::Engine;
-use crate::engine::outcome::write_refused;
 use crate::wakeup::Wakeup;
 
 /// Serves commands until `Stop`, or until the engine is dropped.
-pub(super) fn run(
-    engine: &Weak<Engine>,
-    state: &PersistenceState,
-    commands: &Receiver<Command>,
-    disk: Box<dyn DiskWriter>,
-) {
-    let mut committer = Committer::new(disk);
-    let (mut stops, mut maintained) = (false, Instant::now());
-    let (mut due, mut checked) = (Some(maintained), maintained);
+pub(super) fn run(engine: &Weak<Engine>, commands: &Receiver<Command>, mut committer: Committer) {
+    let mut stops = false;
     while !stops || !committer.is_done() {
-        // Polls while a long value is being written; else sleeps until the next command, or until something is due.
-        let first = match committer.is_done() {
-            false => commands.try_recv().map_err(|error| error == TryRecvError::Disconnected),
-            true => commands
-                .recv_timeout(due.map_or(CHECK_INTERVAL, |due| {
-                    due.saturating_duration_since(Instant::now()).min(CHECK_INTERVAL)
-                }))
-                .map_err(|error| error == RecvTimeoutError::Disconnected),
-        };
+        let first = committer.next_command(commands);
         stops |= matches!(first, Err(true));
         let Some(engine) = engine.upgrade() else { return committer.abort() };
-        let (mut writes, mut bytes_left, mut next) = (Vec::new(), MAX_ROUND_BYTES, first.ok());
+        let mut next = first.ok();
         while let Some(command) = next.take() {
             match command {
                 Command::Stop => stops = true,
-                Command::Write(write) => {
-                    bytes_left = bytes_left.saturating_sub(write.bytes() + 64);
-                    writes.push(write);
-                    next = if bytes_left > 0 { commands.try_recv().ok() } else { None };
-                }
+                Command::SaveEnded => {}
+                Command::Write(write) => committer.add(&engine, write),
             }
+            next = if committer.is_full() { None } else { commands.try_recv().ok() };
         }
-        let is_due = match writes.is_empty() && committer.is_done() {
-            true => due.is_some_and(|due| due <= Instant::now()),
-            false => {
-                let was_due = due.is_some_and(|due| due <= Instant::now());
-                state.counts.add_waiting(-(writes.len() as i64));
-                let full = committer.round(&engine, state, writes);
-                due = Some(Instant::now() + MAINTENANCE_DELAY);
-                // A busy disk needs maintenance too, above all when it is full.
-                full || was_due || maintained.elapsed() >= MAINTENANCE_INTERVAL
-            }
-        };
-        if checked.elapsed() >= CHECK_INTERVAL {
-            checked = Instant::now();
-            committer.check_files(state);
-        }
-        if is_due {
-            maintained = Instant::now();
-            due = committer.maintain(&engine).map(|pause| maintained + pause);
-        }
+        committer.step(&engine);
     }
 }
 
 pub(super) struct Committer {
-    disk: Box<dyn DiskWriter>,
+    saver: Saver,
+    reader: Box<dyn DiskReader>,
+    state: Arc<PersistenceState>,
     /// Long values, written chunk by chunk between other writes.
     long: VecDeque<LongWrite>,
-    bytes: RoundBytes,
-}
-
-/// The bytes of the values of a round. The memory is used again by the next one, as it is: to clear it would cost as much as to fill it.
-#[derive(Default)]
-struct RoundBytes {
-    memory: Vec<u8>,
-    used: usize,
-}
-
-impl RoundBytes {
-    /// Takes so many bytes more, to be filled; returns them and their range.
-    fn take(&mut self, length: usize) -> (&mut [u8], Range<usize>) {
-        let range = self.used..self.used + length;
-        self.used = range.end;
-        if self.memory.len() < range.end {
-            self.memory.resize(range.end, 0);
-        }
-        (&mut self.memory[range.clone()], range)
-    }
-
-    fn get(&self, range: &Range<usize>) -> &[u8] {
-        &self.memory[range.clone()]
-    }
+    /// The round that is prepared, and the versions after it.
+    next: Round,
+    next_versions: Versions,
+    /// The round that is being saved, and the one that was saved and is not yet applied in memory.
+    saving: Option<SavingRound>,
+    applying: Option<SavingRound>,
+    /// A round whose memory can be used again.
+    spare: Round,
+    upkeep: Upkeep,
 }
 
 struct LongWrite {
@@ -109,192 +64,271 @@ struct LongWrite {
     saved: u64,
 }
 
-/// The writes and chunks that were saved together, and for how long.
-struct Round<'p> {
-    checked: Vec<CheckedWrite>,
-    chunks: &'p [RoundChunk],
-    took: Duration,
+struct SavingRound {
+    versions: Versions,
+    /// Until the changes are applied in memory too, or refused.
+    _busy: SavingGuard,
 }
 
-/// A write whose condition was checked, to be saved.
-struct CheckedWrite {
-    write: Write,
-    decision: Decision,
+/// When the disk was last looked after, and is next.
+struct Upkeep {
+    maintained: Instant,
+    /// When there is something to remove.
+    due: Option<Instant>,
+    /// Whether that was so when the last round began.
+    was_due: bool,
+    checked: Instant,
 }
 
-enum Decision {
-    /// Nothing to save.
-    Answer(Answer),
-    Put {
-        version: u64,
-        replaced: bool,
-        location: ValueLocation,
-    },
-    Delete {
-        /// The version of the value that is deleted, and the one of its deletion.
-        deleted: u64,
-        version: u64,
-    },
-}
+impl Upkeep {
+    /// How long to wait if nothing is written.
+    fn pause(&self) -> Duration {
+        self.due.map_or(CHECK_INTERVAL, |due| {
+            due.saturating_duration_since(Instant::now()).min(CHECK_INTERVAL)
+        })
+    }
 
-/// Where the bytes of a value are: in the round's bytes, or in saved chunks.
-enum ValueLocation {
-    Round(Range<usize>),
-    Chunks { owner: u64 },
+    fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
 }
 
 impl Committer {
-    pub(super) fn new(disk: Box<dyn DiskWriter>) -> Self {
-        Committer { disk, long: VecDeque::new(), bytes: RoundBytes::default() }
-    }
-
-    /// Whether no long value is being written.
-    pub(super) fn is_done(&self) -> bool {
-        self.long.is_empty()
-    }
-
-    /// Saves writes, and some chunks of the first long value; returns whether the disk is full.
-    pub(super) fn round(
-        &mut self,
-        engine: &Arc<Engine>,
-        state: &PersistenceState,
-        writes: Vec<Write>,
-    ) -> bool {
-        self.bytes.used = 0;
-        let mut checked = Vec::with_capacity(writes.len());
-        let mut written = HashMap::new();
-        for write in writes {
-            match write.kind {
-                WriteKind::Put { ref reserved, .. }
-                    if reserved.reservation().length() > CHUNK_BYTES as u64 =>
-                {
-                    let owner = engine.index.allocate_version();
-                    self.long.push_back(LongWrite { write, owner, saved: 0 });
-                }
-                _ => checked.push(self.check(engine, write, None, &mut written)),
-            }
+    pub(super) fn new(
+        saver: Saver,
+        reader: Box<dyn DiskReader>,
+        state: Arc<PersistenceState>,
+    ) -> Self {
+        let now = Instant::now();
+        Committer {
+            saver,
+            reader,
+            state,
+            long: VecDeque::new(),
+            next: Round::default(),
+            next_versions: Versions::new(),
+            saving: None,
+            applying: None,
+            spare: Round::default(),
+            upkeep: Upkeep { maintained: now, due: Some(now), was_due: false, checked: now },
         }
+    }
+
+    /// Whether nothing is left to be saved.
+    pub(super) fn is_done(&self) -> bool {
+        self.long.is_empty() && self.saving.is_none() && self.next.is_empty()
+    }
+
+    /// Whether the next round has as many bytes as it may have.
+    fn is_full(&self) -> bool {
+        self.next.bytes() + self.next.writes.len() * WRITE_BYTES >= MAX_ROUND_BYTES
+    }
+
+    /// The next command, if there is any before something else is to be done. `Err(true)`: there will be none.
+    fn next_command(&mut self, commands: &Receiver<Command>) -> Result<Command, bool> {
+        let limit = match &self.saving {
+            Some(_) if self.is_full() => return Err(false),
+            // The end of the save is a command too.
+            Some(_) => CHECK_INTERVAL,
+            None if !self.is_done() => {
+                return commands.try_recv().map_err(|error| error == TryRecvError::Disconnected);
+            }
+            None => self.upkeep.pause(),
+        };
+        commands.recv_timeout(limit).map_err(|error| error == RecvTimeoutError::Disconnected)
+    }
+
+    /// Adds a write to the next round.
+    pub(super) fn add(&mut self, engine: &Engine, write: Write) {
+        match &write.kind {
+            WriteKind::Put { reserved, .. }
+                if reserved.reservation().length() > CHUNK_BYTES as u64 =>
+            {
+                self.state.counts.add_waiting(-1);
+                let owner = engine.index.allocate_version();
+                self.long.push_back(LongWrite { write, owner, saved: 0 });
+            }
+            _ => self.check(engine, write, None),
+        }
+    }
+
+    /// Concludes the round that was saved, if any, and begins to save the next one; looks after an idle disk.
+    fn step(&mut self, engine: &Arc<Engine>) {
+        if self.saving.is_some() {
+            let saved = if self.is_full() { Some(self.saver.wait()) } else { self.saver.try_wait() };
+            if let Some(saved) = saved {
+                self.conclude(engine, saved);
+            }
+        } else if self.is_done() {
+            if self.upkeep.is_due() {
+                self.maintain(engine);
+            }
+            self.check_files();
+        } else if self.next.writes.len() <= MAX_WRITES_HERE && self.long.is_empty() {
+            // Nothing else waits, and to hand it over would take longer.
+            if let Some(round) = self.begin(engine) {
+                let saved = self.saver.save_now(round);
+                self.conclude(engine, saved);
+            }
+        } else {
+            self.begin_next(engine);
+        }
+    }
+
+    fn begin_next(&mut self, engine: &Arc<Engine>) {
+        if let Some(round) = self.begin(engine) {
+            self.saver.begin(round);
+        }
+    }
+
+    /// Completes the next round; the one before was saved. `None`: it is empty.
+    fn begin(&mut self, engine: &Engine) -> Option<Round> {
+        self.state.counts.add_waiting(-(self.next.writes.len() as i64));
         // A long value whose chunks are all saved is checked like a short one.
         if self.long.front().is_some_and(LongWrite::is_complete)
             && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
         {
-            checked.push(self.check(engine, write, Some(owner), &mut written));
+            self.check(engine, write, Some(owner));
         }
-        let chunks = self.copy_chunks(engine);
-        // Until the changes are applied in memory too, or refused.
-        let _saving = state.busy_keys.save(checked.iter().filter_map(CheckedWrite::changed_key));
-        let started = Instant::now();
-        state.counts.begin_save(started);
-        let saved = self.save(engine, &checked, &chunks);
-        match saved {
-            Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
-                self.save_one_by_one(engine, state, checked, &chunks)
-            }
-            // Deletions are what a full disk needs.
-            Err(error)
-                if error.kind() == kv_disk::ErrorKind::Full
-                    && checked.iter().any(CheckedWrite::deletes)
-                    && (checked.len() > 1 || !chunks.is_empty()) =>
-            {
-                self.save_one_by_one(engine, state, checked, &chunks)
-            }
-            saved => {
-                let round = Round { checked, chunks: &chunks, took: started.elapsed() };
-                self.conclude(engine, state, round, saved)
-            }
+        if let Some(LongWrite { write, owner, saved }) = self.long.front() {
+            self.next.add_chunks(engine, write, *owner, *saved);
         }
+        if self.next.is_empty() {
+            return None;
+        }
+        let round = std::mem::replace(&mut self.next, std::mem::take(&mut self.spare));
+        let keys = round.writes.iter().filter_map(CheckedWrite::changed_key);
+        let _busy = self.state.busy_keys.save(keys);
+        let versions = std::mem::take(&mut self.next_versions);
+        self.saving = Some(SavingRound { versions, _busy });
+        self.upkeep.was_due = self.upkeep.is_due();
+        self.state.counts.begin_save(Instant::now());
+        Some(round)
     }
 
-    fn save(
-        &mut self,
-        engine: &Engine,
-        checked: &[CheckedWrite],
-        chunks: &[RoundChunk],
-    ) -> Result<(), kv_disk::Error> {
-        let mut changes = Vec::with_capacity(checked.len() + chunks.len());
-        changes.extend(checked.iter().filter_map(|checked| checked.change(engine, &self.bytes)));
-        changes.extend(chunks.iter().map(|chunk| chunk.change(&self.bytes)));
-        if changes.is_empty() { Ok(()) } else { self.disk.save(&changes) }
+    /// Applies and answers the writes of a round that was saved, after it began to save the next one; refuses them if it was not
+    /// saved.
+    fn conclude(&mut self, engine: &Arc<Engine>, saved: SavedRound) {
+        let SavedRound { mut round, result, took } = saved;
+        let error = match result {
+            Ok(()) => {
+                self.count(engine, round.writes.len(), took, Ok(()));
+                if let (Some(long), Some(last)) = (self.long.front_mut(), round.chunks.last()) {
+                    long.saved = last.end;
+                }
+                self.look_after_disk(engine, false);
+                self.applying = self.saving.take();
+                self.begin_next(engine);
+                // All answers are queued before any thread is woken.
+                let writes = round.take_writes();
+                Wakeup::wake_all(writes.into_iter().filter_map(|write| write.apply(engine)));
+                (self.applying, self.spare) = (None, round);
+                return;
+            }
+            Err(error) => error,
+        };
+        let deletes_more = round.writes.iter().any(CheckedWrite::deletes)
+            && (round.writes.len() > 1 || !round.chunks.is_empty());
+        let is_full = match error.kind() {
+            kv_disk::ErrorKind::Damaged => self.save_one_by_one(engine, &mut round),
+            // Deletions are what a full disk needs.
+            kv_disk::ErrorKind::Full if deletes_more => self.save_one_by_one(engine, &mut round),
+            _ => {
+                self.count(engine, round.writes.len(), took, Err(&error));
+                let writes = std::mem::take(&mut round.writes);
+                self.refuse_all(writes, !round.chunks.is_empty(), &error)
+            }
+        };
+        round.take_writes();
+        (self.saving, self.spare) = (None, round);
+        self.look_after_disk(engine, is_full);
+        // What was checked as if this round had succeeded.
+        self.next_versions.clear();
+        for CheckedWrite { write, .. } in self.next.take_writes() {
+            self.check(engine, write, None);
+        }
     }
 
     /// Saves each write by itself: some keys are in a damaged part of the index, or some writes have no
-    /// space, and the others should be saved.
-    fn save_one_by_one(
-        &mut self,
-        engine: &Arc<Engine>,
-        state: &PersistenceState,
-        checked: Vec<CheckedWrite>,
-        chunks: &[RoundChunk],
-    ) -> bool {
-        let (mut full, mut refused) = (false, HashMap::new());
-        for checked in checked {
+    /// space, and the others should be saved. Returns whether the disk is full.
+    fn save_one_by_one(&mut self, engine: &Arc<Engine>, round: &mut Round) -> bool {
+        let (mut is_full, mut refused) = (false, HashMap::new());
+        for checked in std::mem::take(&mut round.writes) {
             let started = Instant::now();
-            state.counts.begin_save(started);
+            self.state.counts.begin_save(started);
             // A write that was checked against a refused one is refused too.
             if let Some(status) = refused.get(&checked.write.key) {
                 self.refuse(checked, *status);
                 continue;
             }
             // What stores a value has no space either.
-            if full && !checked.deletes() && checked.changed_key().is_some() {
+            if is_full && !checked.deletes() && checked.changed_key().is_some() {
                 refused.insert(checked.write.key.clone(), Status::DiskFull);
                 self.refuse(checked, Status::DiskFull);
                 continue;
             }
-            match self.save(engine, std::slice::from_ref(&checked), &[]) {
+            let change = round.change(&checked);
+            let saved = change.map_or(Ok(()), |change| self.saver.disk().save(&[change]));
+            match saved {
+                Ok(()) => {
+                    self.count(engine, 1, started.elapsed(), Ok(()));
+                    Wakeup::wake_all(checked.apply(engine));
+                }
                 Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                     tracing::error!(%error, "write refused");
-                    state.counts.damaged.fetch_add(1, Relaxed);
+                    self.state.counts.damaged.fetch_add(1, Relaxed);
                     refused.insert(checked.write.key.clone(), Status::Damaged);
                     self.refuse(checked, Status::Damaged);
                 }
-                saved => {
-                    if let Err(error) = &saved {
-                        refused.insert(checked.write.key.clone(), refusal(error));
-                    }
-                    let round =
-                        Round { checked: vec![checked], chunks: &[], took: started.elapsed() };
-                    full |= self.conclude(engine, state, round, saved);
+                Err(error) => {
+                    self.count(engine, 1, started.elapsed(), Err(&error));
+                    refused.insert(checked.write.key.clone(), refusal(&error));
+                    is_full |= self.refuse_all(vec![checked], false, &error);
                 }
             }
         }
+        let Some(last) = round.chunks.last() else { return is_full };
         let started = Instant::now();
-        state.counts.begin_save(started);
-        let saved = self.save(engine, &[], chunks);
-        let round = Round { checked: Vec::new(), chunks, took: started.elapsed() };
-        full | self.conclude(engine, state, round, saved)
+        self.state.counts.begin_save(started);
+        let saved = self.saver.disk().save(&round.chunk_changes().collect::<Vec<_>>());
+        self.count(engine, 0, started.elapsed(), saved.as_ref().copied());
+        match (saved, self.long.front_mut()) {
+            (Ok(()), Some(long)) => long.saved = last.end,
+            (Ok(()), None) => {}
+            (Err(error), _) => is_full |= self.refuse_all(Vec::new(), true, &error),
+        }
+        is_full
     }
 
-    /// Applies writes that were saved, and refuses them if the save failed; returns whether the disk is full.
-    fn conclude(
-        &mut self,
-        engine: &Arc<Engine>,
-        state: &PersistenceState,
-        Round { checked, chunks, took }: Round<'_>,
-        saved: Result<(), kv_disk::Error>,
-    ) -> bool {
-        let writes = checked.len() as u64;
-        let changed = state.counts.saved(writes, took, saved.is_ok(), engine.unix_now());
-        let Err(error) = saved else {
-            if changed {
-                tracing::info!("writes to disk succeed again");
+    /// Counts a save, and reports when the disk begins or ceases to fail.
+    fn count(
+        &self,
+        engine: &Engine,
+        writes: usize,
+        took: Duration,
+        saved: Result<(), &kv_disk::Error>,
+    ) {
+        let counts = &self.state.counts;
+        if counts.saved(writes as u64, took, saved.is_ok(), engine.unix_now()) {
+            match saved {
+                Ok(()) => tracing::info!("writes to disk succeed again"),
+                Err(error) => tracing::error!(%error, "cannot write to disk, refusing writes"),
             }
-            if let (Some(long), Some(last)) = (self.long.front_mut(), chunks.last()) {
-                long.saved = last.end;
-            }
-            // All answers are queued before any thread is woken.
-            Wakeup::wake_all(checked.into_iter().filter_map(|checked| checked.apply(engine)));
-            return false;
-        };
-        if changed {
-            tracing::error!(%error, "cannot write to disk, refusing writes");
         }
-        let status = refusal(&error);
-        checked.into_iter().for_each(|checked| self.refuse(checked, status));
-        if !chunks.is_empty()
-            && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
-        {
-            self.disk.discard_chunks(owner);
+    }
+
+    /// Refuses writes that could not be saved, and the first long value if its chunks were among them; returns whether the disk is
+    /// full.
+    fn refuse_all(
+        &mut self,
+        writes: Vec<CheckedWrite>,
+        with_chunks: bool,
+        error: &kv_disk::Error,
+    ) -> bool {
+        let status = refusal(error);
+        writes.into_iter().for_each(|checked| self.refuse(checked, status));
+        if with_chunks && let Some(LongWrite { write, owner, .. }) = self.long.pop_front() {
+            self.discard(Some(owner));
             Wakeup::wake_all((write.done)(Answer::new(status)));
         }
         // Do not retry immediately if the disk fails immediately.
@@ -305,113 +339,71 @@ impl Committer {
     /// Refuses a write that could not be saved, or that depends on one.
     fn refuse(&mut self, CheckedWrite { write, decision }: CheckedWrite, status: Status) {
         if let Decision::Put { location: ValueLocation::Chunks { owner }, .. } = decision {
-            self.disk.discard_chunks(owner);
+            self.discard(Some(owner));
         }
         Wakeup::wake_all((write.done)(Answer::new(status)));
     }
 
-    /// Checks the condition of a write, given the writes before it in this round.
-    fn check(
-        &mut self,
-        engine: &Engine,
-        write: Write,
-        owner: Option<u64>,
-        written: &mut HashMap<Box<[u8]>, Option<u64>>,
-    ) -> CheckedWrite {
-        let current = match written.get(&write.key) {
-            Some(version) => Ok(*version),
-            None => self.current(engine, &write.key),
-        };
-        let current = match current {
-            Ok(current) => current,
+    /// Checks the condition of a write, given the writes before it, and adds it to the next round.
+    fn check(&mut self, engine: &Engine, write: Write, owner: Option<u64>) {
+        let decision = match self.current(engine, &write.key) {
+            Ok(current) => self.next.decide(engine, &write, owner, current),
             Err(error) => {
                 tracing::error!(%error, "write refused");
-                self.discard(owner);
-                return CheckedWrite {
-                    write,
-                    decision: Decision::Answer(Answer::new(refusal(&error))),
-                };
+                Decision::Answer(Answer::new(refusal(&error)))
             }
         };
-        let refused = match (write.condition, current) {
-            (Condition::Always, _) | (Condition::IfAbsent, None) => None,
-            (Condition::IfVersion(wanted), Some(version)) if wanted == version => None,
-            (Condition::IfAbsent, Some(version)) => Some(kv_store::WriteError::Exists { version }),
-            (Condition::IfVersion(_), None) => Some(kv_store::WriteError::Absent),
-            (Condition::IfVersion(_), Some(version)) => {
-                Some(kv_store::WriteError::OtherVersion { version })
-            }
-        };
-        if let Some(refused) = refused {
+        if let Decision::Answer(_) = decision {
             self.discard(owner);
-            return CheckedWrite { write, decision: Decision::Answer(write_refused(&refused)) };
         }
-        let decision = match (&write.kind, current) {
-            (WriteKind::Delete, None) => Decision::Answer(Answer::new(Status::NotFound)),
-            (WriteKind::Delete, Some(deleted)) => {
-                Decision::Delete { deleted, version: engine.index.allocate_version() }
-            }
-            (WriteKind::Put { reserved, .. }, _) => {
-                let location = match owner {
-                    Some(owner) => ValueLocation::Chunks { owner },
-                    None => {
-                        let reservation = reserved.reservation();
-                        let (bytes, range) = self.bytes.take(reservation.length() as usize);
-                        engine.copy_out(&reservation.ranges(), 0, bytes);
-                        ValueLocation::Round(range)
-                    }
-                };
-                let version = engine.index.allocate_version();
-                Decision::Put { version, replaced: current.is_some(), location }
-            }
-        };
-        match decision {
-            Decision::Put { version, .. } => _ = written.insert(write.key.clone(), Some(version)),
-            Decision::Delete { .. } => _ = written.insert(write.key.clone(), None),
-            Decision::Answer(_) => {}
+        let checked = CheckedWrite { write, decision };
+        if let Some(version) = checked.changed_version() {
+            self.next_versions.insert(checked.write.key.clone(), version);
         }
-        CheckedWrite { write, decision }
+        self.next.writes.push(checked);
     }
 
     fn discard(&mut self, owner: Option<u64>) {
         if let Some(owner) = owner {
-            self.disk.discard_chunks(owner);
+            self.saver.disk().discard_chunks(owner);
         }
     }
 
-    /// The version of a key: in memory, or else on the disk.
+    /// The version of a key: after the rounds that are not applied yet, in memory, or else on the disk.
     fn current(&mut self, engine: &Engine, key: &[u8]) -> Result<Option<u64>, kv_disk::Error> {
+        let rounds = [&self.saving, &self.applying].into_iter().flatten();
+        let mut versions =
+            std::iter::once(&self.next_versions).chain(rounds.map(|round| &round.versions));
+        if let Some(version) = versions.find_map(|versions| versions.get(key)) {
+            return Ok(*version);
+        }
         let in_memory = Key::new(key).ok().and_then(|key| engine.index.stat(key, engine.now()));
         if let Some(metadata) = in_memory {
             return Ok(Some(metadata.version));
         }
-        let on_disk = self.disk.stat(key)?;
+        let on_disk = self.reader.stat(key)?;
         let live = on_disk.and_then(|metadata| engine.metadata_of(&metadata));
         Ok(live.map(|metadata| metadata.version))
     }
 
-    /// Copies the next chunks of the first long value.
-    fn copy_chunks(&mut self, engine: &Engine) -> Vec<RoundChunk> {
-        let Some(LongWrite { write, owner, saved }) = self.long.front() else { return Vec::new() };
-        let WriteKind::Put { reserved, .. } = &write.kind else { return Vec::new() };
-        let (length, ranges) = (reserved.reservation().length(), reserved.reservation().ranges());
-        let mut chunks = Vec::new();
-        let mut offset = *saved;
-        while offset < length && chunks.len() < MAX_ROUND_CHUNKS {
-            let end = length.min(offset + CHUNK_BYTES as u64);
-            let (bytes, range) = self.bytes.take((end - offset) as usize);
-            engine.copy_out(&ranges, offset, bytes);
-            let number = (offset / CHUNK_BYTES as u64) as u32;
-            chunks.push(RoundChunk { owner: *owner, number, range, end });
-            offset = end;
+    /// After a round: a busy disk needs maintenance too, above all when it is full.
+    fn look_after_disk(&mut self, engine: &Engine, is_full: bool) {
+        let upkeep = &mut self.upkeep;
+        upkeep.due = Some(Instant::now() + MAINTENANCE_DELAY);
+        if is_full || upkeep.was_due || upkeep.maintained.elapsed() >= MAINTENANCE_INTERVAL {
+            self.maintain(engine);
         }
-        chunks
+        self.check_files();
     }
 
     /// Notices a directory that was removed although nothing is written.
-    fn check_files(&mut self, state: &PersistenceState) {
-        let checked = self.disk.check_files();
-        if state.counts.set_removed(checked.is_err()) {
+    fn check_files(&mut self) {
+        if self.upkeep.checked.elapsed() < CHECK_INTERVAL {
+            return;
+        }
+        self.upkeep.checked = Instant::now();
+        let checked = self.saver.disk().check_files();
+        if self.state.counts.set_removed(checked.is_err()) {
             match checked {
                 Ok(()) => tracing::info!("the data files can be used again"),
                 Err(error) => tracing::error!(%error, "the data files cannot be used"),
@@ -419,21 +411,35 @@ impl Committer {
         }
     }
 
-    /// Removes expired values and unused chunks from the disk; returns when to do so again.
-    fn maintain(&mut self, engine: &Engine) -> Option<Duration> {
-        match self.disk.clean_up(engine.unix_now()) {
-            Ok(pause) => pause,
-            Err(error) => {
-                tracing::warn!(%error, "disk maintenance failed");
-                Some(MAINTENANCE_RETRY)
-            }
-        }
+    /// Removes expired values and unused chunks from the disk, and plans when to do so again.
+    fn maintain(&mut self, engine: &Engine) {
+        let pause = self.saver.disk().clean_up(engine.unix_now()).unwrap_or_else(|error| {
+            tracing::warn!(%error, "disk maintenance failed");
+            Some(MAINTENANCE_RETRY)
+        });
+        self.upkeep.maintained = Instant::now();
+        self.upkeep.due = pause.map(|pause| self.upkeep.maintained + pause);
     }
 
     /// Answers all pending writes as failed: the engine was dropped.
     fn abort(&mut self) {
-        for LongWrite { write, .. } in self.long.drain(..) {
+        let saved = self.saving.take().map(|_| self.saver.wait());
+        let rounds = saved.map(|saved| saved.round).into_iter().chain([std::mem::take(&mut self.next)]);
+        let writes = rounds.flat_map(|round| round.writes).map(|checked| checked.write);
+        for write in writes.chain(self.long.drain(..).map(|long| long.write)) {
             Wakeup::wake_all((write.done)(Answer::new(Status::DiskFailed)));
+        }
+    }
+
+    /// Begins to save what was added, or else waits for the round that is being saved.
+    #[cfg(test)]
+    pub(super) fn turn(&mut self, engine: &Arc<Engine>) {
+        match self.saving {
+            None => self.begin_next(engine),
+            Some(_) => {
+                let saved = self.saver.wait();
+                self.conclude(engine, saved);
+            }
         }
     }
 }
@@ -446,98 +452,17 @@ fn refusal(error: &kv_disk::Error) -> Status {
     }
 }
 
-impl Write {
-    fn bytes(&self) -> usize {
-        match &self.kind {
-            WriteKind::Put { reserved, .. }
-                if reserved.reservation().length() <= CHUNK_BYTES as u64 =>
-            {
-                reserved.reservation().length() as usize
-            }
-            _ => 0,
-        }
-    }
-}
-
 impl LongWrite {
     fn is_complete(&self) -> bool {
         matches!(&self.write.kind, WriteKind::Put { reserved, .. } if reserved.reservation().length() == self.saved)
     }
 }
 
-/// A chunk to be saved: its range of the round's bytes.
-struct RoundChunk {
-    owner: u64,
-    number: u32,
-    range: Range<usize>,
-    /// Its end in the value.
-    end: u64,
-}
-
-impl RoundChunk {
-    fn change<'c>(&self, bytes: &'c RoundBytes) -> Change<'c> {
-        let RoundChunk { owner, number, ref range, .. } = *self;
-        Change::Chunk { owner, number, bytes: bytes.get(range) }
-    }
-}
-
-impl CheckedWrite {
-    fn change<'c>(&'c self, engine: &Engine, bytes: &'c RoundBytes) -> Option<Change<'c>> {
-        let key = &self.write.key[..];
-        match (&self.decision, &self.write.kind) {
-            (Decision::Put { version, location, .. }, WriteKind::Put { reserved, ttl }) => {
-                let body = match location {
-                    ValueLocation::Round(range) => Body::Inline(bytes.get(range)),
-                    ValueLocation::Chunks { owner } => Body::Chunks(*owner),
-                };
-                let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
-                let (version, length) = (*version, reserved.reservation().length());
-                Some(Change::Put { shard: None, key, version, expires, length, body })
-            }
-            (Decision::Delete { version, .. }, _) => {
-                let (version, cause) = (*version, Removal::Deletion);
-                Some(Change::Remove { shard: None, key, version, cause })
-            }
-            _ => None,
-        }
-    }
-
-    fn deletes(&self) -> bool {
-        matches!(self.decision, Decision::Delete { .. })
-    }
-
-    /// The key that it changes, if any.
-    fn changed_key(&self) -> Option<&[u8]> {
-        (!matches!(self.decision, Decision::Answer(_))).then_some(&self.write.key)
-    }
-
-    /// Applies a durable write in memory, and answers it.
-    fn apply(self, engine: &Arc<Engine>) -> Option<Wakeup> {
-        let CheckedWrite { write: Write { key: name, kind, done, .. }, decision } = self;
-        let Ok(key) = Key::new(&name) else { return done(Answer::new(Status::Denied)) };
-        let now = engine.now();
-        let answer = match (decision, kind) {
-            (Decision::Put { version, replaced, .. }, WriteKind::Put { reserved, ttl }) => {
-                let (length, expires) = (reserved.reservation().length(), engine.expiry(ttl, now));
-                // If the index is full the value is only on the disk, and is loaded when it is read.
-                let _ = engine.index.commit_version(key, reserved.take(), version, expires, now);
-                Answer { version, replaced, length, ..Answer::new(Status::Ok) }
-            }
-            (Decision::Delete { deleted, .. }, _) => {
-                let always = kv_store::Condition::Always;
-                let _ = engine.index.delete(key, always, now);
-                Answer { version: deleted, ..Answer::new(Status::Ok) }
-            }
-            (Decision::Answer(answer), _) => answer,
-            (Decision::Put { .. }, WriteKind::Delete) => Answer::new(Status::Denied),
-        };
-        done(answer)
-    }
-}
-
-/// The bytes of a round, and the chunks of a long value in addition.
+/// The bytes of a round without the chunks of a long value; each write counts for this many in addition to its value.
 const MAX_ROUND_BYTES: usize = 8 << 20;
-const MAX_ROUND_CHUNKS: usize = 16;
+const WRITE_BYTES: usize = 64;
+/// The number of writes that are saved without another thread.
+const MAX_WRITES_HERE: usize = 16;
 /// How long to wait after a write before disk maintenance, and after maintenance failed.
 const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);
@@ -547,5 +472,3 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// How long to wait after a failed save.
 const FAILURE_PAUSE: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 10 });
-/// The latest expiry that a row can store.
-const MAX_EXPIRY: u64 = i64::MAX as u64;

@@ -1,8 +1,8 @@
 //! Durability: acknowledged writes are on the disk, and memory is a cache of it.
 //!
-//! One thread, the **committer**, does all writes: it takes the queued writes, checks their conditions, saves them with
+//! One thread, the **committer**, does all writes: it takes the queued writes, checks their conditions, has them saved with
 //! one sync and only then changes the index and answers. So readers see only durable values, and many writes share one
-//! sync. The index has only the values in memory, which may be evicted at any time: other values are loaded from the
+//! sync. While the disk works on one round of writes (`saver.rs`), it prepares the next one (`round.rs`). The index has only the values in memory, which may be evicted at any time: other values are loaded from the
 //! disk by a **loader**. `busy_keys.rs` keeps the two consistent: a loaded value does not replace one that was written in
 //! the meantime, and a key is not loaded while it is being saved.
 
@@ -13,6 +13,8 @@ mod cursors;
 mod loader;
 #[cfg(test)]
 mod model;
+mod round;
+mod saver;
 
 use std::path::Path;
 use std::sync::mpsc::{Receiver, SendError, Sender, channel};
@@ -26,8 +28,10 @@ use crate::engine::{Engine, PinnedValue, ReservedValue};
 use crate::wakeup::Wakeup;
 use busy_keys::BusyKeys;
 pub use counts::PersistenceCounts;
+use committer::Committer;
 use cursors::Cursors;
 pub(crate) use loader::CachedReader;
+use saver::Saver;
 
 /// The threads that write to the disk and load from it, and the queues to them.
 pub(crate) struct Persistence {
@@ -41,7 +45,7 @@ pub(crate) struct Persistence {
 /// State that the threads share.
 #[derive(Default)]
 struct PersistenceState {
-    busy_keys: BusyKeys,
+    busy_keys: Arc<BusyKeys>,
     cursors: Cursors,
     counts: PersistenceCounts,
 }
@@ -49,6 +53,8 @@ struct PersistenceState {
 /// A command to the committer.
 enum Command {
     Write(Write),
+    /// The thread that saves has saved a round.
+    SaveEnded,
     /// End after the commands before.
     Stop,
 }
@@ -98,6 +104,8 @@ pub(crate) enum LoadResult {
 pub(crate) struct OpenDisk {
     disk: Disk,
     writer: Box<dyn DiskWriter>,
+    /// For the committer, and for the loaders.
+    committer_reader: kv_disk::Reader,
     readers: Vec<kv_disk::Reader>,
     /// The number of this run, which no earlier run had.
     pub(crate) run: u64,
@@ -121,12 +129,13 @@ impl OpenDisk {
         let mut writer = disk.writer()?;
         let run = writer.begin_run(min_run)?;
         let readers = (0..LOADERS).map(|_| writer.reader()).collect::<Result<_, _>>()?;
-        Ok(OpenDisk { disk, writer: wrap(Box::new(writer)), readers, run })
+        let committer_reader = writer.reader()?;
+        Ok(OpenDisk { disk, writer: wrap(Box::new(writer)), committer_reader, readers, run })
     }
 
     /// Starts the threads.
     pub(crate) fn start(self, engine: &Arc<Engine>) -> std::io::Result<Persistence> {
-        let OpenDisk { disk, writer, readers, .. } = self;
+        let OpenDisk { disk, writer, committer_reader, readers, .. } = self;
         let (commands, queued) = channel();
         let (loads, to_load) = channel();
         let mut threads = Vec::new();
@@ -134,10 +143,11 @@ impl OpenDisk {
         let spawn = |name: String| std::thread::Builder::new().name(name);
         // Weak references: the threads do not keep the engine alive.
         let (weak, state) = (Arc::downgrade(engine), Arc::new(PersistenceState::default()));
-        let writer_state = state.clone();
-        let committer = spawn("wirelane-commit".to_owned());
-        threads
-            .push(committer.spawn(move || committer::run(&weak, &writer_state, &queued, writer))?);
+        let mut saver = Saver::new(writer);
+        saver.start_thread(commands.clone())?;
+        let committer = Committer::new(saver, Box::new(committer_reader), state.clone());
+        let thread = spawn("wirelane-commit".to_owned());
+        threads.push(thread.spawn(move || committer::run(&weak, &queued, committer))?);
         let to_load = Arc::new(Mutex::new(to_load));
         for (number, reader) in readers.into_iter().enumerate() {
             let (weak, state) = (Arc::downgrade(engine), state.clone());

@@ -14,6 +14,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::WhenFull;
 
 use super::committer::Committer;
+use super::saver::Saver;
 use super::{LoadResult, PersistenceState, Write, WriteKind, loader};
 use crate::engine::{Engine, ReservedValue, Settings};
 
@@ -75,10 +76,6 @@ impl DiskContent {
 }
 
 impl DiskWriter for FakeDisk {
-    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
-        Ok(self.0.lock().unwrap().content.rows.get(key).map(|(metadata, _)| *metadata))
-    }
-
     fn save(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         let mut state = self.0.lock().unwrap();
         match state.faults.pop() {
@@ -128,6 +125,10 @@ impl DiskReader for FakeDisk {
         Ok(read)
     }
 
+    fn stat(&mut self, key: &[u8]) -> Result<Option<Metadata>, Error> {
+        Ok(self.0.lock().unwrap().content.rows.get(key).map(|(metadata, _)| *metadata))
+    }
+
     fn list(&mut self, _: &[u8], _: &[u8], _: (usize, usize), _: u64) -> Result<Listing, Error> {
         Ok(Vec::new())
     }
@@ -165,7 +166,7 @@ impl ModelTest {
         self.random % limit
     }
 
-    /// Saves some writes in one round, and updates the model by their answers.
+    /// Saves some writes, in one round or in several, and updates the model by their answers.
     fn write(&mut self) {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let mut writes = Vec::new();
@@ -196,10 +197,17 @@ impl ModelTest {
             });
             writes.push(Write { key: Box::new([key]), kind, condition, done });
         }
+        // The rounds overlap: some writes are checked while those before are saved.
+        let turns: Vec<bool> = writes.iter().map(|_| self.below(3) == 0).collect();
         let mut committer = self.committer.lock().unwrap();
-        committer.round(&self.engine, &self.state, writes);
+        for (write, turns) in writes.into_iter().zip(turns) {
+            committer.add(&self.engine, write);
+            if turns {
+                committer.turn(&self.engine);
+            }
+        }
         while !committer.is_done() {
-            committer.round(&self.engine, &self.state, Vec::new());
+            committer.turn(&self.engine);
         }
         drop(committer);
         for (key, stamp, answer) in std::mem::take(&mut *answers.lock().unwrap()) {
@@ -223,8 +231,7 @@ impl ModelTest {
     fn read(&mut self) {
         let key = self.below(KEYS) as u8;
         if self.below(4) == 0 {
-            let (engine, state, committer) =
-                (self.engine.clone(), self.state.clone(), self.committer.clone());
+            let (engine, committer) = (self.engine.clone(), self.committer.clone());
             self.stamp += 1;
             let stamp = self.stamp;
             if let Some(reserved) = reserve(&engine, &value(key, stamp, 3000)) {
@@ -237,8 +244,13 @@ impl ModelTest {
                 let kind = WriteKind::Put { reserved, ttl: None };
                 let condition = Condition::Always;
                 let write = Write { key: Box::new([key]), kind, condition, done };
-                let during_read =
-                    move || _ = committer.lock().unwrap().round(&engine, &state, vec![write]);
+                let during_read = move || {
+                    let mut committer = committer.lock().unwrap();
+                    committer.add(&engine, write);
+                    while !committer.is_done() {
+                        committer.turn(&engine);
+                    }
+                };
                 self.disk.0.lock().unwrap().during_read = Some(Box::new(during_read));
                 self.check(key);
                 self.disk.0.lock().unwrap().during_read = None;
@@ -310,7 +322,9 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Comm
         max_in_flight: None,
         data_dir: None,
     };
-    let committer = Arc::new(Mutex::new(Committer::new(Box::new(disk.clone()))));
+    let state: Arc<PersistenceState> = Arc::default();
+    let saver = Saver::new(Box::new(disk.clone()));
+    let committer = Committer::new(saver, Box::new(disk.clone()), state.clone());
     let run = {
         let mut state = disk.0.lock().unwrap();
         state.runs += 1;
@@ -318,8 +332,8 @@ fn begin(disk: &FakeDisk) -> (Arc<Engine>, Arc<PersistenceState>, Arc<Mutex<Comm
     };
     (
         Engine::for_run(&settings, access::Access::allow_all(), None, run).unwrap(),
-        Arc::default(),
-        committer,
+        state,
+        Arc::new(Mutex::new(committer)),
     )
 }
 
