@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,31 +15,18 @@ use crate::test_server::{TestServer, over, settings, until};
 /// A TCP proxy to a store, whose connections can be cut.
 struct Proxy {
     address: SocketAddr,
-    ends: Arc<Mutex<Vec<TcpStream>>>,
+    connections: Arc<Connections>,
     to: Arc<Mutex<SocketAddr>>,
 }
 
-impl Proxy {
-    fn new(to: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let proxy = Proxy {
-            address: listener.local_addr().unwrap(),
-            ends: Arc::default(),
-            to: Arc::new(Mutex::new(to)),
-        };
-        let (ends, to) = (proxy.ends.clone(), proxy.to.clone());
-        std::thread::spawn(move || {
-            for near in listener.incoming().flatten() {
-                let Ok(far) = TcpStream::connect(*to.lock().unwrap()) else { continue };
-                let both = [&near, &far].map(|end| end.try_clone().unwrap());
-                ends.lock().unwrap().extend(both);
-                pass_on(near.try_clone().unwrap(), far.try_clone().unwrap());
-                pass_on(far, near);
-            }
-        });
-        proxy
-    }
+#[derive(Default)]
+struct Connections {
+    ends: Mutex<Vec<TcpStream>>,
+    /// All are cut instead of passing on what the client sends next.
+    cut_at_next_send: AtomicBool,
+}
 
+impl Connections {
     fn cut(&self) {
         for end in self.ends.lock().unwrap().drain(..) {
             let _ = end.shutdown(Shutdown::Both);
@@ -46,13 +34,51 @@ impl Proxy {
     }
 }
 
-fn pass_on(mut from: TcpStream, mut to: TcpStream) {
+impl Proxy {
+    fn new(to: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let proxy = Proxy {
+            address: listener.local_addr().unwrap(),
+            connections: Arc::default(),
+            to: Arc::new(Mutex::new(to)),
+        };
+        let (connections, to) = (proxy.connections.clone(), proxy.to.clone());
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                let Ok(far) = TcpStream::connect(*to.lock().unwrap()) else { continue };
+                let both = [&near, &far].map(|end| end.try_clone().unwrap());
+                connections.ends.lock().unwrap().extend(both);
+                let of_client = Some(connections.clone());
+                pass_on(near.try_clone().unwrap(), far.try_clone().unwrap(), of_client);
+                pass_on(far, near, None);
+            }
+        });
+        proxy
+    }
+
+    fn cut(&self) {
+        self.connections.cut();
+    }
+
+    fn cut_at_next_send(&self) {
+        self.connections.cut_at_next_send.store(true, Ordering::SeqCst);
+    }
+}
+
+fn pass_on(mut from: TcpStream, mut to: TcpStream, of_client: Option<Arc<Connections>>) {
     std::thread::spawn(move || {
         let mut bytes = [0; 16 << 10];
         while let Ok(count) = from.read(&mut bytes)
             && count > 0
-            && to.write_all(&bytes[..count]).is_ok()
-        {}
+        {
+            let cuts = |all: &&Arc<Connections>| all.cut_at_next_send.swap(false, Ordering::SeqCst);
+            if let Some(all) = of_client.as_ref().filter(cuts) {
+                return all.cut();
+            }
+            if to.write_all(&bytes[..count]).is_err() {
+                break;
+            }
+        }
         let _ = to.shutdown(Shutdown::Both);
     });
 }
@@ -151,8 +177,8 @@ fn a_write_in_flight_when_the_store_is_lost_is_unknown() {
     client.put(b"k", b"one", &PutOptions::default()).unwrap();
     *proxy.to.lock().unwrap() = second.address;
     let token = client.begin_put(b"k", b"two", &PutOptions::default()).unwrap();
-    // The connection is cut before anything is sent, and the client has not noticed yet.
-    proxy.cut();
+    // It is sent, and does not arrive.
+    proxy.cut_at_next_send();
     client.flush().unwrap();
     let error = client.finish_put(b"k", token).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unknown, "{error}");
@@ -185,7 +211,7 @@ fn a_read_in_a_batch_with_a_lost_write_is_repeated() {
         let client = AsyncClient::connect(settings).await.unwrap();
         client.put(b"k", b"one", &PutOptions::default()).await.unwrap();
         *proxy.to.lock().unwrap() = second.address;
-        proxy.cut();
+        proxy.cut_at_next_send();
         let options = PutOptions::default();
         let (put, got, keys, metadata) = tokio::join!(
             client.put(b"k", b"two", &options),
