@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Phrase] = &[
         &[
             "p2p is disabled|p2p disabled|enable p2p|peer access is not supported|gpu p2p capability|\
              p2p test failed|peer-to-peer access|peer access between|p2p access|p2p communication|\
-             peer access not supported",
+             peer access not supported|peer gpu",
             ANY_FAILED_OR_DISABLED,
         ],
         ErrorClass::Gpu,
@@ -158,7 +158,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["remote process exited or there was a network error|ncclremoteerror"],
-        ErrorClass::NoAnswer,
+        ErrorClass::Flushed,
         "a rank ended, or the network to it failed",
         "NCCL lost the connection to another rank: look for the first error of all ranks.",
     ),
@@ -169,6 +169,32 @@ pub(super) const TABLE: &[Phrase] = &[
         "Another thread or rank failed first: look for the first error of all ranks.",
     )
     .unless("watchdog|timeout|timed out|original reason"),
+    row(
+        &["marked dead|marked as dead|missed too many heartbeats"],
+        ErrorClass::NoAnswer,
+        "a node of Ray does not answer",
+        "Its process or host ended, is overloaded, or the network to it failed: look at that node's log.",
+    ),
+    row(
+        &["barrier timed out|getkeyvalue() timed out|deadline_exceeded: barrier|reached timeout="],
+        ErrorClass::NoAnswer,
+        "not all processes answered in time",
+        "At least one process hangs, ended, or cannot reach the others.",
+    ),
+    row(
+        &["retry connect to ip|socket connect error|client socket cannot be retrieved|\
+             recv failed with errno|unable to read to socket"],
+        ErrorClass::OutOfBand,
+        "a TCP connection between processes of a job failed",
+        "The other process ended, does not listen yet, or has another address: look at its log first.",
+    ),
+    row(
+        &["caught signal 11|caught signal 6|caught signal 7|caught signal 8|worker group failed|crashed with exit code|\
+             a worker died or was killed while executing"],
+        ErrorClass::Other,
+        "a process of the job ended with an error",
+        "The line has no reason of its own: look for the first error of that process.",
+    ),
     row(
         &["waiting for remainder of ranks|stalled ranks|stalled ops|missing ranks"],
         ErrorClass::NoAnswer,

@@ -84,6 +84,18 @@ pub(super) const TABLE: &[Phrase] = &[
         "The line has no reason that is known here: look for the first error before it, at both ends.",
     ),
     row(
+        &["couldn't allocate protection domain|couldn't allocate pd|failed to allocate pd"],
+        ErrorClass::Creation,
+        "a protection domain could not be created",
+        "A limit of the NIC or of this process is reached, or the device is not usable by it.",
+    ),
+    row(
+        &["have rdma enabled|rdma is not enabled|rdma is disabled|rdma not enabled"],
+        ErrorClass::NoDevice,
+        "a host has no usable RDMA device",
+        "Its driver is not loaded, RDMA is switched off in its settings, or it has no such NIC.",
+    ),
+    row(
         &["destroying qpair when queue depth"],
         ErrorClass::Flushed,
         "SPDK closes a connection with requests in flight",

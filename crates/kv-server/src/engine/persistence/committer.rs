@@ -462,7 +462,7 @@ impl LongWrite {
 const MAX_ROUND_BYTES: usize = 8 << 20;
 const WRITE_BYTES: usize = 64;
 /// The number of writes that are saved without another thread.
-const MAX_WRITES_HERE: usize = 16;
+const MAX_WRITES_HERE: usize = 0;
 /// How long to wait after a write before disk maintenance, and after maintenance failed.
 const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);
