@@ -93,10 +93,7 @@ impl BusyKeys {
     }
 
     /// Marks keys as being saved on disk, and then changed in memory: loads in progress become invalid.
-    pub(super) fn save<'k>(
-        self: &Arc<Self>,
-        keys: impl Iterator<Item = &'k [u8]>,
-    ) -> SavingGuard {
+    pub(super) fn save<'k>(self: &Arc<Self>, keys: impl Iterator<Item = &'k [u8]>) -> SavingGuard {
         let hashes: Vec<u64> = keys.map(|key| self.hasher.hash_one(key)).collect();
         for hash in &hashes {
             self.stripe_of(*hash).lock().states.entry(*hash).or_default().saving += 1;

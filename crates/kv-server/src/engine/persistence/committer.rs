@@ -155,7 +155,8 @@ impl Committer {
     /// Concludes the round that was saved, if any, and begins to save the next one; looks after an idle disk.
     fn step(&mut self, engine: &Arc<Engine>) {
         if self.saving.is_some() {
-            let saved = if self.is_full() { Some(self.saver.wait()) } else { self.saver.try_wait() };
+            let saved =
+                if self.is_full() { Some(self.saver.wait()) } else { self.saver.try_wait() };
             if let Some(saved) = saved {
                 self.conclude(engine, saved);
             }
@@ -164,8 +165,8 @@ impl Committer {
                 self.maintain(engine);
             }
             self.check_files();
-        } else if self.next.writes.len() <= MAX_WRITES_HERE && self.long.is_empty() {
-            // Nothing else waits, and to hand it over would take longer.
+        } else if self.next.writes.len() == 1 && self.long.is_empty() {
+            // It would take longer to hand it over than anything gains that comes meanwhile.
             if let Some(round) = self.begin(engine) {
                 let saved = self.saver.save_now(round);
                 self.conclude(engine, saved);
@@ -424,7 +425,8 @@ impl Committer {
     /// Answers all pending writes as failed: the engine was dropped.
     fn abort(&mut self) {
         let saved = self.saving.take().map(|_| self.saver.wait());
-        let rounds = saved.map(|saved| saved.round).into_iter().chain([std::mem::take(&mut self.next)]);
+        let rounds =
+            saved.map(|saved| saved.round).into_iter().chain([std::mem::take(&mut self.next)]);
         let writes = rounds.flat_map(|round| round.writes).map(|checked| checked.write);
         for write in writes.chain(self.long.drain(..).map(|long| long.write)) {
             Wakeup::wake_all((write.done)(Answer::new(Status::DiskFailed)));
@@ -461,8 +463,6 @@ impl LongWrite {
 /// The bytes of a round without the chunks of a long value; each write counts for this many in addition to its value.
 const MAX_ROUND_BYTES: usize = 8 << 20;
 const WRITE_BYTES: usize = 64;
-/// The number of writes that are saved without another thread.
-const MAX_WRITES_HERE: usize = 0;
 /// How long to wait after a write before disk maintenance, and after maintenance failed.
 const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);

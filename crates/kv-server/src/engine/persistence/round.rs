@@ -189,10 +189,7 @@ impl CheckedWrite {
     fn change<'c>(&'c self, bytes: &'c RoundBytes) -> Option<Change<'c>> {
         let key = &self.write.key[..];
         match (&self.decision, &self.write.kind) {
-            (
-                Decision::Put { version, expires, location, .. },
-                WriteKind::Put { reserved, .. },
-            ) => {
+            (Decision::Put { version, expires, location, .. }, WriteKind::Put { reserved, .. }) => {
                 let body = match location {
                     ValueLocation::Round(range) => Body::Inline(bytes.get(range)),
                     ValueLocation::Chunks { owner } => Body::Chunks(*owner),

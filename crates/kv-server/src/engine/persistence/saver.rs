@@ -76,7 +76,9 @@ impl Saver {
     pub(super) fn wait(&mut self) -> SavedRound {
         match (self.waiting.take(), &self.thread) {
             (Some(round), _) => self.save_now(round),
-            (None, Some(thread)) => thread.saved.recv().expect("the thread that saves has not ended"),
+            (None, Some(thread)) => {
+                thread.saved.recv().expect("the thread that saves has not ended")
+            }
             (None, None) => unreachable!("a round was begun"),
         }
     }
