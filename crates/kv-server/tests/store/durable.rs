@@ -302,6 +302,66 @@ fn a_value_read_during_its_save_is_loaded_once() {
     });
 }
 
+/// A key that is put and deleted all the time is in every save: it can be read, and so can others.
+#[test]
+fn a_key_that_is_always_being_saved_can_be_read() {
+    let directory = Directory::new("hot");
+    let server = TestServer::open(&directory.settings(2 << 20), over(Transport::Shm));
+    let mut client = server.client(over(Transport::Shm));
+    for key in 0..200_u8 {
+        put(&mut client, &[b'c', key], &bytes(20_000, usize::from(key)));
+    }
+    let reads = AtomicU64::new(0);
+    let is_done = || reads.load(Ordering::SeqCst) >= 1000;
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            let mut client = server.client(over(Transport::Shm));
+            scope.spawn(move || {
+                while !is_done() {
+                    let puts: Vec<_> = (0..4)
+                        .map(|_| client.begin_put(b"k", b"value", &PutOptions::default()).unwrap())
+                        .collect();
+                    for token in puts {
+                        client.finish_put(b"k", token).unwrap();
+                    }
+                    client.delete(b"k", Condition::Always).unwrap();
+                }
+            });
+        }
+        for number in 0..6_u8 {
+            let mut client = server.client(over(Transport::Shm));
+            let reads = &reads;
+            scope.spawn(move || {
+                let mut random = Random(u64::from(number) + 1);
+                while !is_done() {
+                    match number {
+                        0..4 => _ = get(&mut client, b"k"),
+                        4 => _ = client.stat(b"k").unwrap(),
+                        _ => {
+                            let key = random.below(200) as u8;
+                            let value = get(&mut client, &[b'c', key]);
+                            assert!(value == Some(bytes(20_000, usize::from(key))));
+                        }
+                    }
+                    reads.fetch_add(1, Ordering::SeqCst);
+                }
+            });
+        }
+    });
+}
+
+/// A save that is refused for a key, or for some writes of a round, is not reported as running.
+#[test]
+fn a_refused_save_is_not_running_afterwards() {
+    let directory = Directory::new("refused");
+    let (server, faults) = with_faults(&directory.settings(16 << 20));
+    let mut client = server.client(over(Transport::Shm));
+    *faults.damaged.lock().unwrap() = Some(b"bad");
+    client.put(b"bad", b"x", &PutOptions::default()).unwrap_err();
+    let running = || server.engine.disk_status().unwrap().counts.save_running();
+    until("no save is running", || running() == Duration::ZERO);
+}
+
 #[test]
 fn a_full_or_failing_disk_refuses_only_writes() {
     let directory = Directory::new("full");

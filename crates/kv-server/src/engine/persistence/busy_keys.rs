@@ -9,23 +9,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The keys that are being loaded or saved, by their hashes: a key that has the hash of another only waits or is read again.
 pub(crate) struct BusyKeys {
-    stripes: [Stripe; STRIPES],
+    stripes: [Mutex<Keys>; STRIPES],
     hasher: RandomState,
+    saves: Mutex<Saves>,
+    /// Notified when a save ended that somebody waits for.
+    save_ended: Condvar,
 }
 
-#[derive(Default)]
-struct Stripe {
-    keys: Mutex<Keys>,
-    /// Notified when a key was saved that a load waits for.
-    saved: Condvar,
-}
-
-#[derive(Default)]
-struct Keys {
-    states: HashMap<u64, KeyState, BuildHasherDefault<SameHash>>,
-    /// The number of loads that wait for a save.
-    waiting: u32,
-}
+type Keys = HashMap<u64, KeyState, BuildHasherDefault<SameHash>>;
 
 #[derive(Default)]
 struct KeyState {
@@ -35,6 +26,15 @@ struct KeyState {
     saving: u32,
     /// The number of saves since the first of these loads started.
     written: u32,
+}
+
+/// Saves end in the order in which they began.
+#[derive(Default)]
+struct Saves {
+    begun: u64,
+    ended: u64,
+    /// The number of threads that wait for the end of one.
+    waiting: u32,
 }
 
 /// The number of saves of a key when its load started.
@@ -49,28 +49,44 @@ pub(super) struct SavingGuard {
 
 impl Default for BusyKeys {
     fn default() -> Self {
-        BusyKeys { stripes: std::array::from_fn(|_| Stripe::default()), hasher: RandomState::new() }
+        BusyKeys {
+            stripes: std::array::from_fn(|_| Mutex::default()),
+            hasher: RandomState::new(),
+            saves: Mutex::default(),
+            save_ended: Condvar::new(),
+        }
     }
 }
 
 impl BusyKeys {
-    /// Starts to load a key, after waiting until it is not being saved.
+    /// Starts to load a key. If it is being saved, waits for the saves in progress, not for later ones: a key may be in each of them, and
+    /// what was saved is in memory by then.
     pub(super) fn begin(&self, key: &[u8]) -> SaveCount {
-        let (stripe, hash) = self.stripe(key);
-        let mut keys = stripe.lock();
-        while keys.is_saving(hash) {
-            keys.waiting += 1;
-            keys = stripe.saved.wait(keys).unwrap_or_else(PoisonError::into_inner);
-            keys.waiting -= 1;
+        let hash = self.hasher.hash_one(key);
+        let is_saving = self.keys(hash).get(&hash).is_some_and(|busy| busy.saving > 0);
+        if is_saving {
+            self.wait_for_saves();
         }
-        keys.begin(hash)
+        begin(&mut self.keys(hash), hash)
     }
 
     /// Starts to load a key, unless it is being saved.
     pub(super) fn try_begin(&self, key: &[u8]) -> Option<SaveCount> {
-        let (stripe, hash) = self.stripe(key);
-        let mut keys = stripe.lock();
-        (!keys.is_saving(hash)).then(|| keys.begin(hash))
+        let hash = self.hasher.hash_one(key);
+        let mut keys = self.keys(hash);
+        let is_saving = keys.get(&hash).is_some_and(|busy| busy.saving > 0);
+        (!is_saving).then(|| begin(&mut keys, hash))
+    }
+
+    /// Waits until all that is being saved now is in memory too, or refused.
+    pub(super) fn wait_for_saves(&self) {
+        let mut saves = lock(&self.saves);
+        let begun = saves.begun;
+        while saves.ended < begun {
+            saves.waiting += 1;
+            saves = self.save_ended.wait(saves).unwrap_or_else(PoisonError::into_inner);
+            saves.waiting -= 1;
+        }
     }
 
     /// Ends a load; calls `take` if the key was not saved since it started, and is not being saved.
@@ -80,13 +96,13 @@ impl BusyKeys {
         saves: SaveCount,
         take: impl FnOnce() -> T,
     ) -> Option<T> {
-        let (stripe, hash) = self.stripe(key);
-        let mut keys = stripe.lock();
-        let busy = keys.states.get_mut(&hash)?;
+        let hash = self.hasher.hash_one(key);
+        let mut keys = self.keys(hash);
+        let busy = keys.get_mut(&hash)?;
         let current = busy.written == saves.0 && busy.saving == 0;
         busy.loading -= 1;
         if busy.is_idle() {
-            keys.states.remove(&hash);
+            keys.remove(&hash);
         }
         // Under the lock, so that it happens before the next save.
         current.then(take)
@@ -94,40 +110,29 @@ impl BusyKeys {
 
     /// Marks keys as being saved on disk, and then changed in memory: loads in progress become invalid.
     pub(super) fn save<'k>(self: &Arc<Self>, keys: impl Iterator<Item = &'k [u8]>) -> SavingGuard {
+        // Before a key is marked: who sees the mark waits for this save.
+        lock(&self.saves).begun += 1;
         let hashes: Vec<u64> = keys.map(|key| self.hasher.hash_one(key)).collect();
         for hash in &hashes {
-            self.stripe_of(*hash).lock().states.entry(*hash).or_default().saving += 1;
+            self.keys(*hash).entry(*hash).or_default().saving += 1;
         }
         SavingGuard { busy_keys: self.clone(), hashes }
     }
 
-    fn stripe(&self, key: &[u8]) -> (&Stripe, u64) {
-        let hash = self.hasher.hash_one(key);
-        (self.stripe_of(hash), hash)
-    }
-
-    fn stripe_of(&self, hash: u64) -> &Stripe {
+    fn keys(&self, hash: u64) -> MutexGuard<'_, Keys> {
         // The map uses other bits of it.
-        &self.stripes[(hash >> 32) as usize % STRIPES]
+        lock(&self.stripes[(hash >> 32) as usize % STRIPES])
     }
 }
 
-impl Stripe {
-    fn lock(&self) -> MutexGuard<'_, Keys> {
-        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn begin(keys: &mut Keys, hash: u64) -> SaveCount {
+    let busy = keys.entry(hash).or_default();
+    busy.loading += 1;
+    SaveCount(busy.written)
 }
 
-impl Keys {
-    fn is_saving(&self, hash: u64) -> bool {
-        self.states.get(&hash).is_some_and(|busy| busy.saving > 0)
-    }
-
-    fn begin(&mut self, hash: u64) -> SaveCount {
-        let busy = self.states.entry(hash).or_default();
-        busy.loading += 1;
-        SaveCount(busy.written)
-    }
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KeyState {
@@ -139,21 +144,22 @@ impl KeyState {
 impl Drop for SavingGuard {
     fn drop(&mut self) {
         for hash in &self.hashes {
-            let stripe = self.busy_keys.stripe_of(*hash);
-            let mut keys = stripe.lock();
-            if let Some(busy) = keys.states.get_mut(hash) {
+            let mut keys = self.busy_keys.keys(*hash);
+            if let Some(busy) = keys.get_mut(hash) {
                 busy.saving -= 1;
                 busy.written = busy.written.wrapping_add(1);
                 if busy.is_idle() {
-                    keys.states.remove(hash);
+                    keys.remove(hash);
                 }
             }
-            // Each notification is a call of the system.
-            let is_awaited = keys.waiting > 0;
-            drop(keys);
-            if is_awaited {
-                stripe.saved.notify_all();
-            }
+        }
+        let mut saves = lock(&self.busy_keys.saves);
+        saves.ended += 1;
+        // Each notification is a call of the system.
+        let is_awaited = saves.waiting > 0;
+        drop(saves);
+        if is_awaited {
+            self.busy_keys.save_ended.notify_all();
         }
     }
 }
@@ -181,7 +187,7 @@ mod tests {
     use super::*;
 
     fn is_empty(busy_keys: &BusyKeys) -> bool {
-        busy_keys.stripes.iter().all(|stripe| stripe.lock().states.is_empty())
+        busy_keys.stripes.iter().all(|stripe| lock(stripe).is_empty())
     }
 
     fn save(busy_keys: &Arc<BusyKeys>) -> SavingGuard {
@@ -216,6 +222,27 @@ mod tests {
             drop(saving);
             assert_eq!(late.join().unwrap(), Some(1));
         });
+        assert!(is_empty(&busy_keys));
+    }
+
+    /// A key that is written again and again is in every save.
+    #[test]
+    fn a_load_waits_only_for_the_saves_in_progress() {
+        let busy_keys = Arc::new(BusyKeys::default());
+        let mut saving = save(&busy_keys);
+        std::thread::scope(|scope| {
+            let load = scope.spawn(|| {
+                let saves = busy_keys.begin(b"k");
+                busy_keys.end(b"k", saves, || 1)
+            });
+            while !load.is_finished() {
+                let next = save(&busy_keys);
+                drop(std::mem::replace(&mut saving, next));
+                std::thread::yield_now();
+            }
+            assert_eq!(load.join().unwrap(), None, "it is being saved");
+        });
+        drop(saving);
         assert!(is_empty(&busy_keys));
     }
 }

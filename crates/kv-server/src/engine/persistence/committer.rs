@@ -27,21 +27,23 @@ pub(super) fn run(engine: &Weak<Engine>, commands: &Receiver<Command>, mut commi
         let first = committer.next_command(commands);
         stops |= matches!(first, Err(true));
         let Some(engine) = engine.upgrade() else { return committer.abort() };
-        let mut next = first.ok();
+        let (mut next, mut taken) = (first.ok(), 0);
         while let Some(command) = next.take() {
             match command {
                 Command::Stop => stops = true,
-                Command::SaveEnded => {}
+                Command::SaveEnded => break,
                 Command::Write(write) => committer.add(&engine, write),
             }
-            next = if committer.is_full() { None } else { commands.try_recv().ok() };
+            taken += 1;
+            let takes_more = taken < MAX_COMMANDS && !committer.is_full();
+            next = if takes_more { commands.try_recv().ok() } else { None };
         }
         committer.step(&engine);
     }
 }
 
 pub(super) struct Committer {
-    saver: Saver,
+    pub(super) saver: Saver,
     reader: Box<dyn DiskReader>,
     state: Arc<PersistenceState>,
     /// Long values, written chunk by chunk between other writes.
@@ -197,7 +199,8 @@ impl Committer {
         if self.next.is_empty() {
             return None;
         }
-        let round = std::mem::replace(&mut self.next, std::mem::take(&mut self.spare));
+        let mut round = std::mem::replace(&mut self.next, std::mem::take(&mut self.spare));
+        round.set_expiries(engine.unix_now());
         let keys = round.writes.iter().filter_map(CheckedWrite::changed_key);
         let _busy = self.state.busy_keys.save(keys);
         let versions = std::mem::take(&mut self.next_versions);
@@ -207,8 +210,8 @@ impl Committer {
         Some(round)
     }
 
-    /// Applies and answers the writes of a round that was saved, after it began to save the next one; refuses them if it was not
-    /// saved.
+    /// Applies and answers the writes of a round that was saved, after it began to save the next one, unless the disk needs
+    /// maintenance before; refuses them if it was not saved.
     fn conclude(&mut self, engine: &Arc<Engine>, saved: SavedRound) {
         let SavedRound { mut round, result, took } = saved;
         let error = match result {
@@ -217,13 +220,19 @@ impl Committer {
                 if let (Some(long), Some(last)) = (self.long.front_mut(), round.chunks.last()) {
                     long.saved = last.end;
                 }
-                self.look_after_disk(engine, false);
+                let needs_maintenance = self.needs_maintenance(false);
                 self.applying = self.saving.take();
-                self.begin_next(engine);
+                if !needs_maintenance {
+                    self.begin_next(engine);
+                }
                 // All answers are queued before any thread is woken.
                 let writes = round.take_writes();
                 Wakeup::wake_all(writes.into_iter().filter_map(|write| write.apply(engine)));
                 (self.applying, self.spare) = (None, round);
+                if needs_maintenance {
+                    self.maintain(engine);
+                    self.check_files();
+                }
                 return;
             }
             Err(error) => error,
@@ -242,7 +251,10 @@ impl Committer {
         };
         round.take_writes();
         (self.saving, self.spare) = (None, round);
-        self.look_after_disk(engine, is_full);
+        if self.needs_maintenance(is_full) {
+            self.maintain(engine);
+        }
+        self.check_files();
         // What was checked as if this round had succeeded.
         self.next_versions.clear();
         for CheckedWrite { write, .. } in self.next.take_writes() {
@@ -255,8 +267,6 @@ impl Committer {
     fn save_one_by_one(&mut self, engine: &Arc<Engine>, round: &mut Round) -> bool {
         let (mut is_full, mut refused) = (false, HashMap::new());
         for checked in std::mem::take(&mut round.writes) {
-            let started = Instant::now();
-            self.state.counts.begin_save(started);
             // A write that was checked against a refused one is refused too.
             if let Some(status) = refused.get(&checked.write.key) {
                 self.refuse(checked, *status);
@@ -268,7 +278,8 @@ impl Committer {
                 self.refuse(checked, Status::DiskFull);
                 continue;
             }
-            let change = round.change(&checked);
+            let (started, change) = (Instant::now(), round.change(&checked));
+            self.state.counts.begin_save(started);
             let saved = change.map_or(Ok(()), |change| self.saver.disk().save(&[change]));
             match saved {
                 Ok(()) => {
@@ -277,6 +288,7 @@ impl Committer {
                 }
                 Err(error) if error.kind() == kv_disk::ErrorKind::Damaged => {
                     tracing::error!(%error, "write refused");
+                    self.state.counts.end_save();
                     self.state.counts.damaged.fetch_add(1, Relaxed);
                     refused.insert(checked.write.key.clone(), Status::Damaged);
                     self.refuse(checked, Status::Damaged);
@@ -387,14 +399,11 @@ impl Committer {
         Ok(live.map(|metadata| metadata.version))
     }
 
-    /// After a round: a busy disk needs maintenance too, above all when it is full.
-    fn look_after_disk(&mut self, engine: &Engine, is_full: bool) {
+    /// Whether the disk is to be maintained after a round: a busy one needs it too, above all when it is full.
+    fn needs_maintenance(&mut self, is_full: bool) -> bool {
         let upkeep = &mut self.upkeep;
         upkeep.due = Some(Instant::now() + MAINTENANCE_DELAY);
-        if is_full || upkeep.was_due || upkeep.maintained.elapsed() >= MAINTENANCE_INTERVAL {
-            self.maintain(engine);
-        }
-        self.check_files();
+        is_full || upkeep.was_due || upkeep.maintained.elapsed() >= MAINTENANCE_INTERVAL
     }
 
     /// Notices a directory that was removed although nothing is written.
@@ -463,6 +472,8 @@ impl LongWrite {
 /// The bytes of a round without the chunks of a long value; each write counts for this many in addition to its value.
 const MAX_ROUND_BYTES: usize = 8 << 20;
 const WRITE_BYTES: usize = 64;
+/// How many commands are taken before the end of a save is looked for.
+const MAX_COMMANDS: usize = 64;
 /// How long to wait after a write before disk maintenance, and after maintenance failed.
 const MAINTENANCE_DELAY: Duration = Duration::from_millis(200);
 const MAINTENANCE_RETRY: Duration = Duration::from_secs(10);

@@ -48,6 +48,11 @@ impl PersistenceCounts {
         *lock(&self.saving_since) = Some(now);
     }
 
+    /// A save ended that is not counted.
+    pub(super) fn end_save(&self) {
+        *lock(&self.saving_since) = None;
+    }
+
     /// Whether the last save failed, or the next one will.
     pub fn is_failing(&self) -> bool {
         self.failing.load(Relaxed) || self.is_removed()

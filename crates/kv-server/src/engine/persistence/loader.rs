@@ -61,8 +61,13 @@ pub(super) fn value(
         if let Some(loaded) = commit(engine, state, key, saves, sink, &read) {
             return Ok(loaded);
         }
-        // It was written in the meantime, or evicted immediately.
-        read?;
+        // It was written in the meantime, or evicted immediately. A key that is written all the time had no value, if that is still so
+        // in memory when what the disk has is there too.
+        if !read? {
+            state.busy_keys.wait_for_saves();
+            let pinned = engine.index.pin(key, engine.now());
+            return Ok(pinned.map_or(LoadResult::Value(None), |pinned| found(engine, pinned)));
+        }
     }
     Ok(LoadResult::Failed(Status::Full))
 }
@@ -165,8 +170,8 @@ fn commit(
     }
 }
 
-/// The metadata of a key that was not in memory. It must not be newer than what a reader
-/// finds: so it is read again if the key is saved in the meantime.
+/// The metadata of a key that was not in memory. It must not be newer than what a reader finds: so if it was saved
+/// meanwhile, this waits until that is in memory.
 fn metadata(
     engine: &Engine,
     state: &PersistenceState,
@@ -174,15 +179,17 @@ fn metadata(
     name: &[u8],
 ) -> Result<LoadResult, kv_disk::Error> {
     let Ok(key) = Key::new(name) else { return Ok(LoadResult::Metadata(None)) };
-    loop {
-        let saves = state.busy_keys.begin(name);
-        let in_memory = engine.index.stat(key, engine.now());
-        let read = if in_memory.is_some() { Ok(None) } else { reader.stat(name) };
-        if state.busy_keys.end(name, saves, || ()).is_some() {
-            let on_disk = |metadata: Metadata| engine.metadata_of(&metadata);
-            return Ok(LoadResult::Metadata(in_memory.or(read?.and_then(on_disk))));
-        }
+    let in_memory = engine.index.stat(key, engine.now());
+    if in_memory.is_some() {
+        return Ok(LoadResult::Metadata(in_memory));
     }
+    let saves = state.busy_keys.begin(name);
+    let read = reader.stat(name);
+    if state.busy_keys.end(name, saves, || ()).is_none() {
+        // Then a reader finds it too.
+        state.busy_keys.wait_for_saves();
+    }
+    Ok(LoadResult::Metadata(read?.and_then(|metadata| engine.metadata_of(&metadata))))
 }
 
 /// Reserves memory in the pool for a value from the disk, and fills it.

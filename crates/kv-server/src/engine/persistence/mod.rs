@@ -187,6 +187,13 @@ fn upgrade(disk: &Disk) -> Result<(), kv_disk::Error> {
     Ok(())
 }
 
+impl Drop for Persistence {
+    /// The committer has a sender of its own queue, by which it could otherwise not notice that nobody else is left.
+    fn drop(&mut self) {
+        let _ = self.commands.send(Command::Stop);
+    }
+}
+
 impl Persistence {
     /// Queues a write. If the committer has ended, it is answered here.
     pub(crate) fn write(&self, write: Write) {

@@ -139,6 +139,8 @@ impl DiskReader for FakeDisk {
 struct Expected {
     value: Option<u64>,
     possible: Vec<Option<u64>>,
+    /// The version of the value, unless it is unknown.
+    version: Option<u64>,
 }
 
 struct ModelTest {
@@ -174,9 +176,10 @@ impl ModelTest {
             let (key, deletes) = (self.below(KEYS) as u8, self.below(5) == 0);
             self.stamp += 1;
             let stamp = (!deletes).then_some(self.stamp);
+            let known = self.expected.get(&key).and_then(|expected| expected.version);
             let condition = match self.below(6) {
                 0 => Condition::IfAbsent,
-                1 => Condition::IfVersion(self.below(1000)),
+                1 => Condition::IfVersion(known.unwrap_or(1)),
                 _ => Condition::Always,
             };
             let kind = match deletes {
@@ -192,14 +195,16 @@ impl ModelTest {
             };
             let received = answers.clone();
             let done = Box::new(move |answer| {
-                received.lock().unwrap().push((key, stamp, answer));
+                received.lock().unwrap().push((key, stamp, condition, answer));
                 None
             });
             writes.push(Write { key: Box::new([key]), kind, condition, done });
         }
         // The rounds overlap: some writes are checked while those before are saved.
         let turns: Vec<bool> = writes.iter().map(|_| self.below(3) == 0).collect();
+        let saves_at_once = self.below(2) == 0;
         let mut committer = self.committer.lock().unwrap();
+        committer.saver.saves_at_once = saves_at_once;
         for (write, turns) in writes.into_iter().zip(turns) {
             committer.add(&self.engine, write);
             if turns {
@@ -210,19 +215,47 @@ impl ModelTest {
             committer.turn(&self.engine);
         }
         drop(committer);
-        for (key, stamp, answer) in std::mem::take(&mut *answers.lock().unwrap()) {
-            self.learn(key, stamp, &answer);
+        for (key, stamp, condition, answer) in std::mem::take(&mut *answers.lock().unwrap()) {
+            self.learn(key, stamp, condition, &answer);
         }
     }
 
-    fn learn(&mut self, key: u8, stamp: Option<u64>, answer: &Answer) {
+    /// Checks an answer against the model, and updates it: writes are answered in the order in which they were decided.
+    fn learn(&mut self, key: u8, stamp: Option<u64>, condition: Condition, answer: &Answer) {
         let expected = self.expected.entry(key).or_default();
+        if expected.possible.is_empty() {
+            let exists = expected.value.is_some();
+            let version = expected.version.filter(|_| exists);
+            let fits = match (answer.status, condition) {
+                (Status::Ok, Condition::IfAbsent) if stamp.is_some() => !exists,
+                (Status::Ok, Condition::IfVersion(wanted)) => version.is_none_or(|at| at == wanted),
+                (Status::Ok, _) => stamp.is_some() || exists,
+                (Status::Exists, _) => exists && version.is_none_or(|at| at == answer.version),
+                (Status::NotFound | Status::Absent, _) => !exists,
+                (Status::OtherVersion, Condition::IfVersion(wanted)) => {
+                    version.is_none_or(|at| at != wanted)
+                }
+                _ => true,
+            };
+            assert!(fits, "{key}: {condition:?} {stamp:?}: {answer:?}, expected {expected:?}");
+            if answer.status == Status::Ok && stamp.is_some() {
+                assert_eq!(answer.replaced, exists, "{key}: {answer:?}, expected {expected:?}");
+            }
+        }
+        let version = stamp.map(|_| answer.version);
         match answer.status {
-            Status::Ok => *expected = Expected { value: stamp, possible: Vec::new() },
+            Status::Ok => *expected = Expected { value: stamp, possible: Vec::new(), version },
             Status::NotFound => *expected = Expected::default(),
             // Unknown until a crash or the next write.
-            Status::DiskFailed => expected.possible.push(stamp),
-            Status::DiskFull | Status::Exists | Status::Absent | Status::OtherVersion => {}
+            Status::DiskFailed => {
+                expected.possible.push(stamp);
+                expected.version = None;
+            }
+            Status::DiskFull
+            | Status::Damaged
+            | Status::Exists
+            | Status::Absent
+            | Status::OtherVersion => {}
             other => panic!("{other:?}"),
         }
     }
@@ -256,7 +289,7 @@ impl ModelTest {
                 self.disk.0.lock().unwrap().during_read = None;
                 let answer = *answer.lock().unwrap();
                 if let Some(answer) = answer {
-                    self.learn(key, Some(stamp), &answer);
+                    self.learn(key, Some(stamp), Condition::Always, &answer);
                 }
                 return self.check(key);
             }
@@ -306,7 +339,7 @@ impl ModelTest {
             self.check(key);
             let value = self.disk.0.lock().unwrap().content.value(&[key]);
             let value = value.map(|(_, bytes)| u64::from_le_bytes(bytes[1..9].try_into().unwrap()));
-            self.expected.insert(key, Expected { value, possible: Vec::new() });
+            self.expected.insert(key, Expected { value, possible: Vec::new(), version: None });
         }
     }
 }
@@ -360,7 +393,11 @@ fn run(seed: u64) {
             18 => {
                 let saved = test.below(2) == 0;
                 let (full, failed) = (kv_disk::ErrorKind::Full, kv_disk::ErrorKind::Failed);
-                let fault = if test.below(2) == 0 { (full, false) } else { (failed, saved) };
+                let fault = match test.below(3) {
+                    0 => (full, false),
+                    1 => (kv_disk::ErrorKind::Damaged, false),
+                    _ => (failed, saved),
+                };
                 test.disk.0.lock().unwrap().faults.push(fault);
             }
             _ => test.crash(),

@@ -44,7 +44,7 @@ pub(super) enum Decision {
     Put {
         version: u64,
         replaced: bool,
-        /// In milliseconds since 1970.
+        /// In milliseconds since 1970; set when it begins to be saved.
         expires: Option<u64>,
         location: ValueLocation,
     },
@@ -78,6 +78,17 @@ impl Round {
     /// The bytes of its values.
     pub(super) fn bytes(&self) -> usize {
         self.bytes.used
+    }
+
+    /// Sets when its values expire on the disk: their time begins when they are saved.
+    pub(super) fn set_expiries(&mut self, unix_now: u64) {
+        for CheckedWrite { write, decision } in &mut self.writes {
+            if let (Decision::Put { expires, .. }, WriteKind::Put { ttl, .. }) =
+                (decision, &write.kind)
+            {
+                *expires = ttl.map(|ttl| unix_now.saturating_add(ttl).min(MAX_EXPIRY));
+            }
+        }
     }
 
     /// Takes out the writes, so that another round can use the memory.
@@ -129,7 +140,7 @@ impl Round {
             (WriteKind::Delete, Some(deleted)) => {
                 Decision::Delete { deleted, version: engine.index.allocate_version() }
             }
-            (WriteKind::Put { reserved, ttl }, _) => {
+            (WriteKind::Put { reserved, .. }, _) => {
                 let location = match owner {
                     Some(owner) => ValueLocation::Chunks { owner },
                     None => {
@@ -139,9 +150,8 @@ impl Round {
                         ValueLocation::Round(range)
                     }
                 };
-                let expires = ttl.map(|ttl| engine.unix_now().saturating_add(ttl).min(MAX_EXPIRY));
                 let version = engine.index.allocate_version();
-                Decision::Put { version, replaced: current.is_some(), expires, location }
+                Decision::Put { version, replaced: current.is_some(), expires: None, location }
             }
         }
     }

@@ -1,6 +1,6 @@
 //! Saves rounds in a thread of its own, so that the committer can check the next writes while the disk works.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -14,8 +14,12 @@ use super::{Command, lock};
 pub(super) struct Saver {
     disk: SharedDisk,
     thread: Option<SaverThread>,
-    /// Without a thread: the round that is saved when it is waited for.
+    /// Without a thread: the round that is saved when it is waited for, or was saved at once.
     waiting: Option<Round>,
+    #[cfg(test)]
+    saved: Option<SavedRound>,
+    #[cfg(test)]
+    pub(super) saves_at_once: bool,
 }
 
 type SharedDisk = Arc<Mutex<Box<dyn DiskWriter>>>;
@@ -36,7 +40,15 @@ pub(super) struct SavedRound {
 impl Saver {
     /// Without a thread: in tests that must be reproducible.
     pub(super) fn new(disk: Box<dyn DiskWriter>) -> Self {
-        Saver { disk: Arc::new(Mutex::new(disk)), thread: None, waiting: None }
+        Saver {
+            disk: Arc::new(Mutex::new(disk)),
+            thread: None,
+            waiting: None,
+            #[cfg(test)]
+            saved: None,
+            #[cfg(test)]
+            saves_at_once: false,
+        }
     }
 
     /// Starts the thread; it sends `SaveEnded` for each round that it has saved.
@@ -60,6 +72,11 @@ impl Saver {
 
     /// Begins to save a round; [`Saver::wait`] returns it.
     pub(super) fn begin(&mut self, round: Round) {
+        #[cfg(test)]
+        if self.saves_at_once {
+            self.saved = Some(self.save_now(round));
+            return;
+        }
         let unsent = match self.thread.as_ref().and_then(|thread| thread.rounds.as_ref()) {
             Some(rounds) => rounds.send(round).err().map(|unsent| unsent.0),
             None => Some(round),
@@ -69,11 +86,19 @@ impl Saver {
 
     /// The round that was begun, if it is saved.
     pub(super) fn try_wait(&mut self) -> Option<SavedRound> {
-        self.thread.as_ref()?.saved.try_recv().ok()
+        match self.thread.as_ref().map(|thread| thread.saved.try_recv()) {
+            Some(Ok(saved)) => Some(saved),
+            Some(Err(TryRecvError::Empty)) => None,
+            Some(Err(TryRecvError::Disconnected)) | None => Some(self.wait()),
+        }
     }
 
     /// Waits for the round that was begun.
     pub(super) fn wait(&mut self) -> SavedRound {
+        #[cfg(test)]
+        if let Some(saved) = self.saved.take() {
+            return saved;
+        }
         match (self.waiting.take(), &self.thread) {
             (Some(round), _) => self.save_now(round),
             (None, Some(thread)) => {
