@@ -252,7 +252,7 @@ fn run_single(name: &str, command: Command, log: &Mutex<File>) -> Result<(), Fai
 /// What `--full` adds, printed at the end of a run without it.
 const LEFT_TO_FULL: &str = "every stage ran; left to --full: 1 test (TensorFlow's parser), longer runs of 17 fuzz targets, \
      of link scenarios, of the disk's model and faults, and of rails that go up and down, the optimised program in the packages, \
-     libraries built from their packages";
+     libraries built from their packages, the code of the .proto generated again";
 
 /// Many of them wait more than they compute.
 const PARALLEL_PROGRAMS: usize = 3;
