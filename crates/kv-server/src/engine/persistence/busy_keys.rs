@@ -7,6 +7,8 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher, RandomState};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
+use super::lock;
+
 /// The keys that are being loaded or saved, by their hashes: a key that has the hash of another only waits or is read again.
 pub(crate) struct BusyKeys {
     stripes: [Mutex<Keys>; STRIPES],
@@ -129,10 +131,6 @@ fn begin(keys: &mut Keys, hash: u64) -> SaveCount {
     let busy = keys.entry(hash).or_default();
     busy.loading += 1;
     SaveCount(busy.written)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl KeyState {
