@@ -259,12 +259,12 @@ impl Client {
         rails: Vec<Rail>,
         seen: LocalResult,
     ) -> Result<Outcome, Error> {
-        let touched = usize::try_from(seen.operations + seen.warmed).unwrap_or(usize::MAX);
+        let used_slots = usize::try_from(seen.operations + seen.warmed).unwrap_or(usize::MAX);
         if plan.datagrams {
             // Datagrams in flight arrive now, or are lost.
             std::thread::sleep(DATAGRAM_DRAIN_TIME);
         }
-        self.control.send(&Message::End { touched })?;
+        self.control.send(&Message::Finished { used_slots })?;
         let Message::Totals { received, cpu_seconds, verified, counters, latency } =
             self.control.receive(STEP_TIMEOUT)?
         else {
@@ -277,7 +277,7 @@ impl Client {
             (plan.datagrams && plan.test != Test::Latency).then(|| sent.saturating_sub(received));
         let here = plan.operation == Operation::Read;
         let verified =
-            if plan.verify && here { Some(end.is_verified(plan, touched)) } else { verified };
+            if plan.verify && here { Some(end.is_verified(plan, used_slots)) } else { verified };
         Ok(Outcome {
             plan: plan.clone(),
             rails,

@@ -89,13 +89,13 @@ impl End {
     }
 
     /// Whether the first slots of the target have the correct bytes.
-    pub(crate) fn is_verified(&self, plan: &Plan, touched: usize) -> bool {
-        let touched = touched.min(plan.slots());
+    pub(crate) fn is_verified(&self, plan: &Plan, used_slots: usize) -> bool {
+        let used_slots = used_slots.min(plan.slots());
         pattern::is_present(
             &self.memory.target,
             plan.size as usize,
             plan.stride() as usize,
-            touched,
+            used_slots,
         )
     }
 }

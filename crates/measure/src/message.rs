@@ -73,9 +73,9 @@ pub(crate) enum Message {
         seconds: f64,
     },
     /// The client has finished.
-    End {
+    Finished {
         /// The number of slots used.
-        touched: usize,
+        used_slots: usize,
     },
     /// The server's results.
     Totals {

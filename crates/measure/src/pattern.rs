@@ -8,11 +8,11 @@ pub(crate) fn fill(memory: &Memory, size: usize, stride: usize, slots: usize) {
     (0..slots).for_each(|slot| memory.write(slot * stride, &bytes));
 }
 
-/// Whether the first `touched` slots have these bytes.
-pub(crate) fn is_present(memory: &Memory, size: usize, stride: usize, touched: usize) -> bool {
+/// Whether the first `used_slots` slots have these bytes.
+pub(crate) fn is_present(memory: &Memory, size: usize, stride: usize, used_slots: usize) -> bool {
     let expected = crc32c::crc32c(&bytes(size));
     let mut found = vec![0; size];
-    (0..touched).all(|slot| {
+    (0..used_slots).all(|slot| {
         memory.read(slot * stride, &mut found);
         crc32c::crc32c(&found) == expected
     })

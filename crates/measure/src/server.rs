@@ -230,9 +230,9 @@ fn run(control: &mut ControlConnection, plan: &Plan, end: &mut End) -> Result<Me
         let seconds = streamed.took.as_secs_f64();
         control.send(&Message::Streamed { operations: streamed.operations, seconds })?;
     }
-    let touched = wait::serve_until_end(&mut end.test_lanes, plan, control, &mut received)?;
+    let used_slots = wait::serve_until_end(&mut end.test_lanes, plan, control, &mut received)?;
     let arrives_here = matches!(plan.operation, Operation::Write | Operation::Send);
-    let verified = (plan.verify && arrives_here).then(|| end.is_verified(plan, touched));
+    let verified = (plan.verify && arrives_here).then(|| end.is_verified(plan, used_slots));
     let cpu_seconds = cpu::seconds() - cpu;
     Ok(Message::Totals { received, cpu_seconds, verified, counters: BTreeMap::new(), latency })
 }

@@ -28,7 +28,7 @@ pub(crate) fn serve_until_end(
         let idle = busy.elapsed();
         if polls.is_multiple_of(POLLS_PER_CONTROL_CHECK) || idle > SPIN_TIME {
             match control.try_receive()? {
-                Some(Message::End { touched }) => return Ok(touched),
+                Some(Message::Finished { used_slots }) => return Ok(used_slots),
                 Some(other) => return Err(unexpected(&other)),
                 None => {}
             }
