@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::contents::{Contents, open_readers_lock};
 use crate::error::{Error, ErrorKind};
 use crate::index::{IndexReader, IndexWriter, LogEnd};
-use crate::recent::ChangeSet;
+use crate::unindexed::ChangeSet;
 
 /// The thread that writes to the index.
 #[derive(Debug)]
@@ -50,7 +50,7 @@ impl Applier {
 impl Drop for Applier {
     /// The index has everything afterwards, so that the next start reads no log; unless it cannot be written to.
     fn drop(&mut self) {
-        self.contents.recent.stop();
+        self.contents.unindexed.stop();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -62,7 +62,7 @@ struct EndGuard(Arc<Contents>);
 
 impl Drop for EndGuard {
     fn drop(&mut self) {
-        self.0.recent.stop();
+        self.0.unindexed.stop();
     }
 }
 
@@ -82,14 +82,14 @@ struct Work {
 impl Work {
     fn run(&mut self) {
         let _ended = EndGuard(self.contents.clone());
-        while let Some(frozen) = self.contents.recent.freeze(self.is_idle()) {
+        while let Some(frozen) = self.contents.unindexed.freeze(self.is_idle()) {
             match frozen {
                 Some(frozen) => {
                     let applied = self.apply_and_remove(&frozen);
                     let has_failed = applied.is_err();
-                    self.contents.recent.applied(applied);
+                    self.contents.unindexed.applied(applied);
                     if has_failed {
-                        if self.contents.recent.is_stopped() {
+                        if self.contents.unindexed.is_stopped() {
                             // The log has it.
                             return;
                         }

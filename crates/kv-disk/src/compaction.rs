@@ -10,10 +10,10 @@ use crate::change::Shard;
 use crate::contents::start_of;
 use crate::error::Error;
 use crate::log::{ScannedRecord, SegmentReader};
-use crate::recent::LastChange;
 use crate::record::{Record, RecordKind};
 use crate::row::RemovedRow;
 use crate::segment::{START, Segment};
+use crate::unindexed::LastChange;
 use crate::writer::Writer;
 
 /// A segment that is being copied.
@@ -170,12 +170,12 @@ impl Writer {
     fn are_needed(&self, records: &[ScannedRecord], is_oldest: bool) -> Result<Vec<Needed>, Error> {
         loop {
             // One read transaction for all: it locks nothing for each of them.
-            let applied = self.contents.recent.applied_count();
+            let applied = self.contents.unindexed.applied_count();
             self.index.begin_read()?;
             let needed = records.iter().map(|record| self.is_needed(record, is_oldest)).collect();
             self.index.end_read()?;
             // Else a change may have been in neither.
-            if self.contents.recent.applied_count() == applied {
+            if self.contents.unindexed.applied_count() == applied {
                 return needed;
             }
         }
@@ -207,7 +207,7 @@ impl Writer {
         if record.header.shard.is_none() {
             return Ok(None);
         }
-        let row = match self.contents.recent.get(&record.key) {
+        let row = match self.contents.unindexed.get(&record.key) {
             Some(LastChange::Removed(row)) => Some(row),
             Some(LastChange::Value(_)) => None,
             None => self.index.removal(&record.key)?,

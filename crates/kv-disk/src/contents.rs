@@ -15,10 +15,10 @@ use crate::long_values::{LongValue, LongValues};
 use crate::metadata::damaged;
 use crate::position::Position;
 use crate::reader::Sink;
-use crate::recent::{KeyChange, LastChange, Recent};
 use crate::record::RecordKind;
 use crate::row::{RemovedRow, Row};
 use crate::segment::{ReadRecord, Segment};
+use crate::unindexed::{KeyChange, LastChange, UnindexedChanges};
 
 /// Where things are in a data directory.
 #[derive(Debug, Clone)]
@@ -73,7 +73,7 @@ pub(crate) struct Contents {
     pub(crate) layout: Layout,
     pub(crate) long_values: LongValues,
     segments: RwLock<Segments>,
-    pub(crate) recent: Recent,
+    pub(crate) unindexed: UnindexedChanges,
     usage: Mutex<Usage>,
     pub(crate) reserve: Mutex<DiskReserve>,
     /// The bytes of the files of long values.
@@ -102,7 +102,7 @@ impl Contents {
             long_values: layout.long_values(),
             layout,
             segments: RwLock::new(segments),
-            recent: Recent::default(),
+            unindexed: UnindexedChanges::default(),
             usage: Mutex::new(usage),
             reserve: Mutex::new(reserve),
             long_bytes: AtomicU64::new(long_bytes),
@@ -113,7 +113,7 @@ impl Contents {
     /// All of the log was read: what nothing refers to may be removed. `listed` are the long values that were there before.
     pub(crate) fn log_was_read(&self, listed: Vec<u64>) {
         *self.found_at_start.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
-        self.recent.wake();
+        self.unindexed.wake();
     }
 
     /// The long values that were there before, once; `None` if the log is still read.
@@ -161,8 +161,8 @@ impl Contents {
 
     /// The row of a key.
     pub(crate) fn row(&self, index: &IndexReader, key: &[u8]) -> Result<Option<Row>, Error> {
-        // The index has a change before it is no longer recent: so this order misses none.
-        match self.recent.get(key) {
+        // The index has a change before it is no longer unindexed: so this order misses none.
+        match self.unindexed.get(key) {
             Some(LastChange::Value(row)) => Ok(Some(row)),
             Some(LastChange::Removed(_)) => Ok(None),
             None => index.get(key),

@@ -37,11 +37,11 @@ mod long_values;
 mod metadata;
 mod position;
 mod reader;
-mod recent;
 mod record;
 mod row;
 mod segment;
 mod snapshot;
+mod unindexed;
 mod upgrade;
 mod writer;
 

@@ -8,8 +8,8 @@ use crate::contents::{Contents, open_value};
 use crate::error::Error;
 use crate::index::IndexReader;
 use crate::metadata::{Metadata, damaged};
-use crate::recent::{Changes, LastChange};
 use crate::row::Row;
+use crate::unindexed::{Changes, LastChange};
 
 /// Reads values and keys.
 pub struct Reader {
@@ -103,11 +103,11 @@ impl Reader {
     /// the database for each.
     fn kept_row(&mut self, key: &[u8]) -> Result<Option<Row>, Error> {
         loop {
-            let (recent, count) = self.contents.recent.get_and_count(key);
-            match recent {
+            let (unindexed, count) = self.contents.unindexed.get_and_count(key);
+            match unindexed {
                 Some(LastChange::Value(row)) => return Ok(Some(row)),
                 Some(LastChange::Removed(_)) => return Ok(None),
-                // A change that this transaction does not have is recent, as long as the count is the same.
+                // A change that this transaction does not have is unindexed, as long as the count is the same.
                 None if self.kept_since == Some(count) => return self.index.get(key),
                 None => {
                     self.release();
@@ -132,18 +132,18 @@ impl Reader {
         self.release();
         let mut after = version;
         loop {
-            // Before the index, which has a change before it is no longer recent.
-            let recent = self.contents.recent.of_shard(shard);
+            // Before the index, which has a change before it is no longer unindexed.
+            let unindexed = self.contents.unindexed.of_shard(shard);
             let mut page = self.index.changes_since(shard, after, max)?;
             let last = page.last().map(|(_, state)| state.version()).filter(|_| page.len() >= max);
             page.retain(|(key, state)| {
-                recent.get(key).is_none_or(|newer| newer.version() < state.version())
+                unindexed.get(key).is_none_or(|newer| newer.version() < state.version())
             });
             let in_page: HashSet<&[u8]> = page.iter().map(|(key, _)| &key[..]).collect();
             let is_next = |change: &LastChange| {
                 change.version() > version && last.is_none_or(|last| change.version() <= last)
             };
-            let missing: Vec<_> = recent
+            let missing: Vec<_> = unindexed
                 .iter()
                 .filter(|(key, change)| is_next(change) && !in_page.contains(&key[..]))
                 .filter(|(_, change)| !change.is_expiry())
@@ -206,10 +206,10 @@ impl DiskReader for Reader {
         now: u64,
     ) -> Result<Listing, Error> {
         self.release();
-        // Before the index, which has a change before it is no longer recent.
-        let recent = self.contents.recent.with_prefix(prefix, after);
+        // Before the index, which has a change before it is no longer unindexed.
+        let unindexed = self.contents.unindexed.with_prefix(prefix, after);
         let (mut listed, mut used, mut damaged) = (Listing::new(), 0, None);
-        merge(&self.index, recent, prefix, after, |key, row| {
+        merge(&self.index, unindexed, prefix, after, |key, row| {
             let metadata = match row {
                 Ok(row) => row.metadata,
                 Err(error) => {
@@ -239,21 +239,22 @@ impl DiskReader for Reader {
 /// changes that it does not have yet, which were read before.
 pub(crate) fn merge(
     index: &IndexReader,
-    recent: Changes,
+    unindexed: Changes,
     prefix: &[u8],
     after: &[u8],
     mut take: impl FnMut(&[u8], Result<Row, Error>) -> bool,
 ) -> Result<(), Error> {
-    let mut recent = recent.into_iter().peekable();
+    let mut unindexed = unindexed.into_iter().peekable();
     let mut goes_on = true;
     index.scan(prefix, after, |key, row| {
-        while let Some((before, change)) = recent.next_if(|(recent, _)| **recent < *key) {
+        while let Some((before, change)) = unindexed.next_if(|(unindexed, _)| **unindexed < *key) {
             goes_on = take_change(&before, change, &mut take);
             if !goes_on {
                 return false;
             }
         }
-        let newer = recent.next_if(|(recent, _)| **recent == *key).map(|(_, change)| change);
+        let newer =
+            unindexed.next_if(|(unindexed, _)| **unindexed == *key).map(|(_, change)| change);
         goes_on = match (newer, row) {
             // The index has a newer one by now.
             (Some(change), Ok(row)) if row.metadata.version > change.version() => {
@@ -264,7 +265,7 @@ pub(crate) fn merge(
         };
         goes_on
     })?;
-    for (key, change) in recent {
+    for (key, change) in unindexed {
         if !goes_on {
             break;
         }

@@ -14,15 +14,15 @@ use crate::log::{Segments, open_segments};
 use crate::long_values::LongValues;
 use crate::metadata::damaged;
 use crate::reader::{Sink, merge};
-use crate::recent::Changes;
 use crate::row::Row;
+use crate::unindexed::Changes;
 
 /// What was durable when it was opened.
 pub(crate) struct Snapshot {
     index: IndexReader,
     segments: Segments,
     /// Changes that the index does not have.
-    recent: Changes,
+    unindexed: Changes,
     long_values: LongValues,
     /// The number of the last run of a store.
     pub(crate) run: u64,
@@ -57,10 +57,10 @@ impl Snapshot {
             let index = IndexReader::open(&layout.index())?;
             index.begin_read()?;
             let segments = open_segments(&layout.log(), false)?;
-            let (mut recent, mut last_run) = (Changes::new(), index.log_end()?.run);
+            let (mut unindexed, mut last_run) = (Changes::new(), index.log_end()?.run);
             let read = read_log(&layout, &index, &segments, |batch| {
                 let (changes, run) = changes_of(batch);
-                recent.extend(changes);
+                unindexed.extend(changes);
                 last_run = last_run.max(run.unwrap_or(0));
                 Ok(())
             });
@@ -79,7 +79,7 @@ impl Snapshot {
                 return Ok(Snapshot {
                     index,
                     segments,
-                    recent,
+                    unindexed,
                     long_values,
                     run: last_run,
                     damage: found,
@@ -103,7 +103,7 @@ impl Snapshot {
 
     /// About how many values there are.
     pub(crate) fn values(&self) -> u64 {
-        self.index.keys().unwrap_or(0) + self.recent.len() as u64
+        self.index.keys().unwrap_or(0) + self.unindexed.len() as u64
     }
 
     /// Calls `take` with all rows, in order of their keys.
@@ -112,7 +112,7 @@ impl Snapshot {
         mut take: impl FnMut(&[u8], Result<Row, Error>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let mut result = Ok(());
-        merge(&self.index, self.recent.clone(), b"", b"", |key, row| {
+        merge(&self.index, self.unindexed.clone(), b"", b"", |key, row| {
             result = take(key, row);
             result.is_ok()
         })?;

@@ -19,10 +19,10 @@ use crate::log::{Log, open_segments};
 use crate::long_values::{LongValueWriter, NO_FILE};
 use crate::metadata::Metadata;
 use crate::reader::Reader;
-use crate::recent;
 use crate::record::{Record, RecordKind};
 use crate::row::{RemovedRow, Row};
 use crate::segment::Segment;
+use crate::unindexed;
 
 /// Saves changes. A trait, so that tests can replace the disk by one that is full, slow or broken.
 pub trait DiskWriter: Send {
@@ -112,8 +112,8 @@ impl Writer {
             let (end, number) = (batch.end, batch.number);
             let (changes, run) = changes_of(batch);
             last_run = last_run.max(run.unwrap_or(0));
-            contents.recent.make_space()?;
-            contents.recent.add(changes, end, number, run);
+            contents.unindexed.make_space()?;
+            contents.unindexed.add(changes, end, number, run);
             Ok(())
         })?;
         // A crash may have left space that was allocated behind a segment's end.
@@ -172,7 +172,7 @@ impl Writer {
         let forgotten = self.forgotten.entry(shard).or_default();
         *forgotten = version.max(*forgotten);
         let (end, batch) = (self.log.end(), self.log.batch());
-        self.contents.recent.forget_removals(shard, version, end, batch);
+        self.contents.unindexed.forget_removals(shard, version, end, batch);
     }
 
     /// Whether the removal of this version need not be kept.
@@ -287,7 +287,7 @@ impl Writer {
             }
             drop(usage);
             // It can be removed now, if nothing was moved.
-            self.contents.recent.wake();
+            self.contents.unindexed.wake();
         }
         Ok(())
     }
@@ -317,11 +317,14 @@ impl Writer {
             let change = match record.kind.removal() {
                 None => {
                     let metadata = Metadata { version, expires, length };
-                    recent::LastChange::Value(Row { shard, metadata, at: position, bytes, long })
+                    unindexed::LastChange::Value(Row { shard, metadata, at: position, bytes, long })
                 }
-                Some(cause) => {
-                    recent::LastChange::Removed(RemovedRow { shard, version, cause, at: position })
-                }
+                Some(cause) => unindexed::LastChange::Removed(RemovedRow {
+                    shard,
+                    version,
+                    cause,
+                    at: position,
+                }),
             };
             changes.push((Box::from(record.key), change));
         }
@@ -330,13 +333,13 @@ impl Writer {
         // Before anybody sees the changes.
         self.log.check_file()?;
         let run = self.unsaved_run.take();
-        self.contents.recent.add(changes, self.log.end(), self.log.batch(), run);
+        self.contents.unindexed.add(changes, self.log.end(), self.log.batch(), run);
         Ok(())
     }
 
     /// Appends the records that are moved, if nothing else is written.
     pub(crate) fn append_moved(&mut self) -> Result<(), Error> {
-        self.contents.recent.make_space()?;
+        self.contents.unindexed.make_space()?;
         match self.append(&[]) {
             Err(full) if full.kind() == ErrorKind::Full && self.contents.reserve().release() => {
                 self.append(&[])
@@ -372,9 +375,9 @@ impl Writer {
 
     /// Frees space by what is not used; returns whether there may be more to free. The index says what is not used.
     fn free_space(&mut self) -> bool {
-        self.contents.recent.flush()
+        self.contents.unindexed.flush()
             && matches!(self.compact(true), Ok(true))
-            && self.contents.recent.flush()
+            && self.contents.unindexed.flush()
     }
 
     /// Frees space until values may be written; returns whether they may.
@@ -387,7 +390,7 @@ impl Writer {
                 break;
             }
         }
-        self.contents.recent.flush();
+        self.contents.unindexed.flush();
         self.has_space()
     }
 
@@ -454,14 +457,14 @@ impl DiskWriter for Writer {
                         delete values";
             return Err(Error::new(ErrorKind::Full, text));
         }
-        self.contents.recent.make_space()?;
+        self.contents.unindexed.make_space()?;
         self.with_reserve(stores, |this| this.write(changes))
     }
 
     fn check_files(&mut self) -> Result<(), Error> {
         self.log.check_file()?;
         // A full disk is told by the writes that it refuses.
-        let failure = self.contents.recent.failure();
+        let failure = self.contents.unindexed.failure();
         failure.filter(|error| error.kind() != ErrorKind::Full).map_or(Ok(()), Err)
     }
 

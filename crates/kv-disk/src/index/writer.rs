@@ -12,7 +12,7 @@ use super::{
 };
 use crate::error::Error;
 use crate::metadata::Metadata;
-use crate::recent::{ChangeSet, LastChange};
+use crate::unindexed::{ChangeSet, LastChange};
 
 /// The result of adding changes.
 #[derive(Debug, Default)]

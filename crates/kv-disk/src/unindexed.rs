@@ -73,7 +73,7 @@ pub(crate) struct ChangeSet {
 }
 
 #[derive(Debug, Default)]
-pub(crate) struct Recent {
+pub(crate) struct UnindexedChanges {
     inner: Mutex<Inner>,
     changed: Condvar,
 }
@@ -95,7 +95,7 @@ struct Inner {
     woken: bool,
 }
 
-impl Recent {
+impl UnindexedChanges {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
