@@ -1,6 +1,6 @@
 //! The next batch.
 
-use kv_proto::wire::{BatchHead, Limits, Place, Request};
+use kv_proto::wire::{BatchHead, Destination, Limits, Request};
 
 use crate::client_buffer::Lease;
 use crate::request_id::RequestId;
@@ -51,7 +51,9 @@ impl NextBatch {
         request.put(&mut self.bytes);
         self.inline_bytes = self.inline_bytes.saturating_add(request.inline_len() as usize);
         let is_inline = match request {
-            Request::Get { place, .. } | Request::Read { place, .. } => *place == Place::Inline,
+            Request::Get { destination, .. } | Request::Read { destination, .. } => {
+                *destination == Destination::Inline
+            }
             Request::List { .. } => true,
             _ => false,
         };
@@ -97,8 +99,8 @@ mod tests {
     };
 
     fn get(length: u64) -> Request<'static> {
-        let (key, place) = (b"key", Place::Inline);
-        Request::Get { key, offset: 0, length, place, open_handle: false, checksum: false }
+        let (key, destination) = (b"key", Destination::Inline);
+        Request::Get { key, offset: 0, length, destination, open_handle: false, checksum: false }
     }
 
     /// How many of these requests one batch takes.

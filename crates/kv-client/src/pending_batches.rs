@@ -296,7 +296,7 @@ const TOO_LONG: &str = "it reports more bytes than fit into the client buffer";
 
 #[cfg(test)]
 mod tests {
-    use kv_proto::wire::{Message, Place};
+    use kv_proto::wire::{Destination, Message};
 
     use super::*;
     use crate::client_buffer::tests::client_buffer;
@@ -317,7 +317,13 @@ mod tests {
     }
 
     fn read(handle: u64) -> Request<'static> {
-        Request::Read { handle, offset: 0, length: 9, place: Place::Inline, checksum: false }
+        Request::Read {
+            handle,
+            offset: 0,
+            length: 9,
+            destination: Destination::Inline,
+            checksum: false,
+        }
     }
 
     /// On the next connection the same number may be another value: it would be read, or written to, by mistake.

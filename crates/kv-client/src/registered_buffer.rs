@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use fabric::{Memory, Region};
-use kv_proto::wire::{Answer, Place, Request, Source};
+use kv_proto::wire::{Answer, Destination, Request, Source};
 
 use crate::call::{Begin, Commit, PutFrom};
 use crate::client::Client;
@@ -131,7 +131,7 @@ impl Client {
             key,
             offset: 0,
             length: capacity.min(max_bytes),
-            place: target.place(0),
+            destination: target.destination(0),
             open_handle: true,
             checksum: checked,
         };
@@ -143,12 +143,13 @@ impl Client {
         while done < wanted
             && let Some(handle) = &handle
         {
-            let (id, length, place) =
-                (handle.id(), (wanted - done).min(max_bytes), target.place(done));
+            let (id, length, destination) =
+                (handle.id(), (wanted - done).min(max_bytes), target.destination(done));
             let request_id = self.begin_by(&mut self.deadline(), |core, request_id| {
                 let handle = id.on(core.connection_number());
                 let offset = done;
-                let request = Request::Read { handle, offset, length, place, checksum: checked };
+                let request =
+                    Request::Read { handle, offset, length, destination, checksum: checked };
                 core.submit(request_id, &request, &mut None)
             })?;
             let more = self.await_answer(request_id, operation)?.answer;
@@ -230,8 +231,8 @@ struct Target<'s> {
 }
 
 impl Target<'_> {
-    fn place(&self, done: u64) -> Place {
-        Place::Region { region: self.buffer.number, at: self.at as u64 + done }
+    fn destination(&self, done: u64) -> Destination {
+        Destination::Region { region: self.buffer.number, at: self.at as u64 + done }
     }
 
     /// Checks that the bytes are within the buffer and match the checksum.

@@ -1,7 +1,7 @@
 //! Steps of calls, for both clients: each becomes one request.
 
 use kv_proto::limits::MAX_KEY_BYTES;
-use kv_proto::wire::{Place, Request, Source};
+use kv_proto::wire::{Destination, Request, Source};
 
 use crate::client_buffer::Lease;
 use crate::core::ClientCore;
@@ -92,12 +92,18 @@ impl ClientCore {
         let CallArguments { key, value, options } = *arguments;
         let (ttl, condition) = (options.ttl_ms(), options.condition);
         let request = match step {
-            Step::Get { length, open_handle, checksum } => {
-                Request::Get { key, offset: 0, length, place: Place::Inline, open_handle, checksum }
-            }
+            Step::Get { length, open_handle, checksum } => Request::Get {
+                key,
+                offset: 0,
+                length,
+                destination: Destination::Inline,
+                open_handle,
+                checksum,
+            },
             Step::Read { handle, offset, length, checksum } => {
-                let (handle, place) = (handle.on(self.connection_number()), Place::Inline);
-                Request::Read { handle, offset, length, place, checksum }
+                let (handle, destination) =
+                    (handle.on(self.connection_number()), Destination::Inline);
+                Request::Read { handle, offset, length, destination, checksum }
             }
             Step::Put => {
                 let (source, length) = (self.source(value, reserved)?, value.len() as u64);

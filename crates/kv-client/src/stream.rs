@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use kv_proto::wire::{Place, Request, Source};
+use kv_proto::wire::{Destination, Request, Source};
 
 use crate::call::{Begin, Commit};
 use crate::client::Client;
@@ -66,7 +66,7 @@ impl Client {
             key,
             offset,
             length: chunk.min(length.unwrap_or(u64::MAX)),
-            place: Place::Inline,
+            destination: Destination::Inline,
             open_handle: true,
             checksum: false,
         };

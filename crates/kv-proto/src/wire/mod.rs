@@ -24,7 +24,7 @@ pub use batch::{Batch, BatchHead, Grant, Message};
 pub use hello::{ClientHello, Limits, REGION, ServerHello, Service};
 pub use listing::{Entries, Entry};
 pub use reply_immediate::ReplyImmediate;
-pub use request::{Place, Request, Source};
+pub use request::{Destination, Request, Source};
 pub use slot_block::{RequestSlot, SlotBlock};
 
 /// Why a message is not valid: text for a log.

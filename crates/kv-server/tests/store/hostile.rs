@@ -8,7 +8,7 @@ use fabric::link::{Endpoint, Link, Transport};
 use fabric::{Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_client::{Condition, PutOptions};
 use kv_proto::wire::{
-    BatchHead, ClientHello, Grant, Place, Request, RequestSlot, SlotBlock, Source,
+    BatchHead, ClientHello, Destination, Grant, Request, RequestSlot, SlotBlock, Source,
 };
 
 use crate::stamped_values::Random;
@@ -110,12 +110,12 @@ fn pinned_reads_are_limited() {
     honest.put(b"k", &[7; 60_000], &PutOptions::default()).unwrap();
     let mut identity = RawClient::call(&store, &endpoint);
     identity.open();
-    let place = Place::Inline;
+    let destination = Destination::Inline;
     let long = Request::Get {
         key: b"k",
         offset: 0,
         length: 60_000,
-        place,
+        destination,
         open_handle: false,
         checksum: false,
     };
@@ -169,9 +169,15 @@ fn the_work_of_one_batch_is_limited() {
     let region = greedy.link.grant(&large).unwrap().to_bytes();
     greedy.send(&Grant { number: 1, region }.to_bytes());
     let before = store.engine.counts().bytes_out.load(Ordering::Relaxed);
-    let (place, length) = (Place::Region { region: 1, at: 0 }, 40 << 20);
-    let get =
-        Request::Get { key: b"k", offset: 0, length, place, open_handle: false, checksum: true };
+    let (destination, length) = (Destination::Region { region: 1, at: 0 }, 40 << 20);
+    let get = Request::Get {
+        key: b"k",
+        offset: 0,
+        length,
+        destination,
+        open_handle: false,
+        checksum: true,
+    };
     greedy.send(&batch(300_000, 100_000, &vec![get; 200]));
     until("it is answered", || {
         let mut done = Vec::new();
@@ -194,12 +200,12 @@ fn a_client_that_never_polls_does_not_block_others() {
         honest.put(b"k", &[7; 500_000], &PutOptions::default()).unwrap();
         let mut stalled = RawClient::call(&store, &endpoint);
         stalled.open();
-        let place = Place::Inline;
+        let destination = Destination::Inline;
         let long = Request::Get {
             key: b"k",
             offset: 0,
             length: 500_000,
-            place,
+            destination,
             open_handle: true,
             checksum: false,
         };
@@ -224,8 +230,8 @@ fn a_client_that_never_polls_does_not_block_others() {
 }
 
 fn get(key: &[u8]) -> Request<'_> {
-    let place = Place::Inline;
-    Request::Get { key, offset: 0, length: 100, place, open_handle: true, checksum: true }
+    let destination = Destination::Inline;
+    Request::Get { key, offset: 0, length: 100, destination, open_handle: true, checksum: true }
 }
 
 fn batch(at: u64, capacity: u64, requests: &[Request<'_>]) -> Vec<u8> {
@@ -297,7 +303,13 @@ fn mutated_batches_do_no_harm() {
         },
         Request::Begin { length: 5000 },
         Request::Chunk { handle: 1, offset: 0, length: 300, source: Source::Inline(&[1; 300]) },
-        Request::Read { handle: 1, offset: 5, length: 40, place: Place::Inline, checksum: true },
+        Request::Read {
+            handle: 1,
+            offset: 5,
+            length: 40,
+            destination: Destination::Inline,
+            checksum: true,
+        },
         Request::List { prefix: b"", cursor: 0, length: 10_000 },
     ];
     let good = batch(4096, 60_000, &requests);

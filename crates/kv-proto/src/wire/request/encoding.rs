@@ -1,6 +1,6 @@
 //! Encoding and parsing of requests.
 
-use super::{Place, Request, Source};
+use super::{Destination, Request, Source};
 use crate::Condition;
 use crate::wire::{ProtocolError, Reader};
 
@@ -18,9 +18,9 @@ impl<'m> Request<'m> {
     pub(in crate::wire) fn parse(reader: &mut Reader<'m>) -> Result<Self, ProtocolError> {
         let head = Head::parse(reader.array()?);
         let key = reader.take(head.key.into())?;
-        let place = match head.flag(IN_REGION) {
-            true => Place::Region { region: head.region, at: head.at },
-            false => Place::Inline,
+        let destination = match head.flag(IN_REGION) {
+            true => Destination::Region { region: head.region, at: head.at },
+            false => Destination::Inline,
         };
         let Head { offset, length, handle, sequence, .. } = head;
         let checksum = head.flag(CHECKSUM);
@@ -28,7 +28,7 @@ impl<'m> Request<'m> {
             1 => {
                 let open_handle = head.flag(OPEN_HANDLE);
                 (
-                    Request::Get { key, offset, length, place, open_handle, checksum },
+                    Request::Get { key, offset, length, destination, open_handle, checksum },
                     USES_KEY
                         | USES_REGION
                         | USES_OFFSET
@@ -38,7 +38,7 @@ impl<'m> Request<'m> {
                 )
             }
             2 => (
-                Request::Read { handle, offset, length, place, checksum },
+                Request::Read { handle, offset, length, destination, checksum },
                 USES_REGION | USES_OFFSET | USES_LENGTH | USES_HANDLE | USES_CHECKSUM,
             ),
             3 => (Request::Close { handle }, USES_HANDLE),
@@ -136,16 +136,16 @@ struct Head {
 impl Head {
     fn fill(&mut self, request: &Request<'_>) {
         match *request {
-            Request::Get { offset, length, place, open_handle, checksum, .. } => {
+            Request::Get { offset, length, destination, open_handle, checksum, .. } => {
                 (self.op, self.offset, self.length) = (1, offset, length);
                 self.flags |= if open_handle { OPEN_HANDLE } else { 0 };
                 self.flags |= if checksum { CHECKSUM } else { 0 };
-                self.set_place(place);
+                self.set_destination(destination);
             }
-            Request::Read { handle, offset, length, place, checksum } => {
+            Request::Read { handle, offset, length, destination, checksum } => {
                 (self.op, self.offset, self.length, self.handle) = (2, offset, length, handle);
                 self.flags |= if checksum { CHECKSUM } else { 0 };
-                self.set_place(place);
+                self.set_destination(destination);
             }
             Request::Close { handle } => (self.op, self.handle) = (3, handle),
             Request::Put { length, source, ttl, condition, sequence, .. } => {
@@ -173,8 +173,8 @@ impl Head {
         }
     }
 
-    fn set_place(&mut self, place: Place) {
-        if let Place::Region { region, at } = place {
+    fn set_destination(&mut self, destination: Destination) {
+        if let Destination::Region { region, at } = destination {
             (self.region, self.at) = (region, at);
             self.flags |= IN_REGION;
         }
@@ -182,7 +182,7 @@ impl Head {
 
     fn set_source(&mut self, source: Source<'_>) {
         if let Source::Region { region, at } = source {
-            self.set_place(Place::Region { region, at });
+            self.set_destination(Destination::Region { region, at });
         }
     }
 

@@ -18,7 +18,7 @@ pub enum Request<'m> {
         /// The maximum length.
         length: u64,
         /// The destination of the bytes.
-        place: Place,
+        destination: Destination,
         /// Open a read handle to this version for [`Request::Read`], if more bytes remain.
         open_handle: bool,
         /// Answer with a checksum of the bytes.
@@ -33,7 +33,7 @@ pub enum Request<'m> {
         /// The maximum length.
         length: u64,
         /// The destination of the bytes.
-        place: Place,
+        destination: Destination,
         /// Answer with a checksum of the bytes.
         checksum: bool,
     },
@@ -113,7 +113,7 @@ pub enum Request<'m> {
 
 /// Where the store writes the bytes of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Place {
+pub enum Destination {
     /// After the answers.
     Inline,
     /// To a region of the client.
@@ -154,8 +154,8 @@ impl<'m> Request<'m> {
     /// The maximum bytes that the store writes after the answers for it.
     pub fn inline_len(&self) -> u64 {
         match *self {
-            Request::Get { length, place: Place::Inline, .. }
-            | Request::Read { length, place: Place::Inline, .. }
+            Request::Get { length, destination: Destination::Inline, .. }
+            | Request::Read { length, destination: Destination::Inline, .. }
             | Request::List { length, .. } => length,
             _ => 0,
         }

@@ -4,14 +4,14 @@ use super::*;
 use crate::wire::{ProtocolError, Reader};
 
 pub(crate) fn examples() -> Vec<Request<'static>> {
-    let in_region = Place::Region { region: 3, at: 77 };
+    let in_region = Destination::Region { region: 3, at: 77 };
     let from_region = Source::Region { region: 2, at: 5 };
     vec![
         Request::Get {
             key: b"k",
             offset: 1,
             length: 2,
-            place: Place::Inline,
+            destination: Destination::Inline,
             open_handle: true,
             checksum: false,
         },
@@ -19,11 +19,11 @@ pub(crate) fn examples() -> Vec<Request<'static>> {
             key: &[9; 4096],
             offset: 0,
             length: u64::MAX,
-            place: in_region,
+            destination: in_region,
             open_handle: false,
             checksum: true,
         },
-        Request::Read { handle: 4, offset: 8, length: 9, place: in_region, checksum: true },
+        Request::Read { handle: 4, offset: 8, length: 9, destination: in_region, checksum: true },
         Request::Close { handle: 6 },
         Request::Put {
             key: b"key",
@@ -77,8 +77,8 @@ fn requests_round_trip() {
 #[test]
 fn detaching_handles_changes_nothing_else() {
     let detached = |request| match request {
-        Request::Read { offset, length, place, checksum, .. } => {
-            Request::Read { handle: u64::MAX, offset, length, place, checksum }
+        Request::Read { offset, length, destination, checksum, .. } => {
+            Request::Read { handle: u64::MAX, offset, length, destination, checksum }
         }
         Request::Close { .. } => Request::Close { handle: u64::MAX },
         Request::Chunk { offset, length, source, .. } => {

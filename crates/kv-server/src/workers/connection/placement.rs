@@ -1,7 +1,7 @@
 //! How the bytes of a value reach the client: the placements, and the choice between them.
 
 use fabric::Slice;
-use kv_proto::wire::{Answer, Place, Status};
+use kv_proto::wire::{Answer, Destination, Status};
 use kv_store::{Pinned, Ranges};
 
 use super::answer_handle::AnswerHandle;
@@ -14,7 +14,7 @@ use crate::workers::send_buffers::MAX_SEND_BUFFER_BYTES;
 pub(super) struct ReadRange {
     pub(super) offset: u64,
     pub(super) length: u64,
-    pub(super) place: Place,
+    pub(super) destination: Destination,
     pub(super) checksum: bool,
     /// Whether the client may read them in place.
     pub(super) in_place: bool,
@@ -82,7 +82,7 @@ impl Serving<'_> {
     /// How many of the bytes the limits of the batch allow.
     #[inline]
     fn allow(&mut self, wanted: u64, range: &ReadRange) -> u64 {
-        let to_region = matches!(range.place, Place::Region { .. });
+        let to_region = matches!(range.destination, Destination::Region { .. });
         match to_region || range.checksum {
             true => self.batch_answers.limits.allow(wanted, to_region, range.checksum),
             false => wanted,
@@ -91,7 +91,7 @@ impl Serving<'_> {
 
     #[inline]
     fn choose(&self, ranges: &Ranges, total: u64, range: &ReadRange, wanted: u64) -> Placement {
-        if let Place::Region { region, at } = range.place {
+        if let Destination::Region { region, at } = range.destination {
             return Placement::Region { region, at };
         }
         if wanted as usize <= MAX_COPIED_BYTES

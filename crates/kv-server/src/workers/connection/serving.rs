@@ -67,13 +67,13 @@ impl Serving<'_> {
             return Ok(Answer::new(status));
         }
         match request {
-            Request::Get { key, offset, length, place, open_handle, checksum } => {
+            Request::Get { key, offset, length, destination, open_handle, checksum } => {
                 let in_place = self.batch_answers.in_place.allowed;
-                let range = ReadRange { offset, length, place, checksum, in_place };
+                let range = ReadRange { offset, length, destination, checksum, in_place };
                 Ok(self.get(valid(key)?, range, open_handle))
             }
-            Request::Read { handle, offset, length, place, checksum } => {
-                let range = ReadRange { offset, length, place, checksum, in_place: false };
+            Request::Read { handle, offset, length, destination, checksum } => {
+                let range = ReadRange { offset, length, destination, checksum, in_place: false };
                 Ok(self.read(handle, &range))
             }
             Request::Close { handle } => {
