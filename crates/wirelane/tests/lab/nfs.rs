@@ -13,20 +13,20 @@ const SERVER: [&str; 7] = ["nfs", "server", "apply", "/data", "--clients", "10.7
 
 /// A folder /data that can be exported. The machine's root is an overlay, which cannot: the NFS root is /export
 /// instead. The grace period is 10 seconds, not 90.
-struct Place;
+struct ExportedFolder;
 
-impl Place {
-    fn make() -> Place {
+impl ExportedFolder {
+    fn make() -> ExportedFolder {
         let script = "mkdir -p /export /data && mount -t tmpfs tmpfs /export && mkdir /export/data && \
                       chmod 1777 /export/data && mount --bind /export/data /data";
         assert!(run("sh", &["-c", script]).status.success());
         let conf = "[exports]\nrootdir=/export\n[nfsd]\ngrace-time=10\nlease-time=10\n";
         fs::write("/etc/nfs.conf.d/lab.conf", conf).expect("a file");
-        Place
+        ExportedFolder
     }
 }
 
-impl Drop for Place {
+impl Drop for ExportedFolder {
     fn drop(&mut self) {
         run("umount", &["/data", "/export"]);
         let _ = fs::remove_file("/etc/nfs.conf.d/lab.conf");
@@ -83,7 +83,7 @@ fn bytes(seed: u64) -> Vec<u8> {
 
 #[test]
 fn a_folder_is_exported_mounted_and_verified_and_remove_leaves_nothing() {
-    let _place = Place::make();
+    let _folder = ExportedFolder::make();
     let before = state();
     let served = wirelane(&SERVER);
     assert_eq!(served["applied"]["changes"].as_array().map(Vec::len), Some(6), "{served}");
@@ -138,7 +138,7 @@ fn tcp_is_distinguished_from_rdma() {
 
 #[test]
 fn a_failed_step_reverts_everything() {
-    let _place = Place::make();
+    let _folder = ExportedFolder::make();
     let before = state();
     // A server that cannot be started: files and exports were already created.
     let fake = "/lab/fake";
@@ -168,7 +168,7 @@ fn a_failed_step_reverts_everything() {
 
 #[test]
 fn an_nfsd_with_other_exports_is_restarted_only_on_demand() {
-    let _place = Place::make();
+    let _folder = ExportedFolder::make();
     fs::create_dir("/export/other").expect("a folder");
     let other = "10.77.0.9:/other";
     let options = "rw,sync,no_subtree_check,fsid=7";
@@ -197,7 +197,7 @@ fn an_nfsd_with_other_exports_is_restarted_only_on_demand() {
 
 #[test]
 fn missing_rights_and_requirements_are_reported_before_anything_changes() {
-    let _place = Place::make();
+    let _folder = ExportedFolder::make();
     let before = state();
     let (code, said) = refused(&["nfs", "client", "apply", "127.0.0.1:/data", "/mnt/x", "--yes"]);
     assert_eq!(code, Some(1), "{said}");

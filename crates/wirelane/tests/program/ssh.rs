@@ -18,14 +18,14 @@ pub(crate) const DEAD: &str = "dead";
 
 pub(crate) struct Hosts {
     /// Declared before the folder that they use, so that they are dropped first.
-    places: Vec<Place>,
+    running: Vec<Namespaces>,
     folder: TempDir,
 }
 
 impl Hosts {
     /// Names of this machine.
     pub(crate) fn here(names: &[&str]) -> Hosts {
-        let hosts = Hosts { places: Vec::new(), folder: tempfile::tempdir().expect("a folder") };
+        let hosts = Hosts { running: Vec::new(), folder: tempfile::tempdir().expect("a folder") };
         let sshd = |name: &str| {
             let config = hosts.file(&format!("{name}/sshd_config"));
             let log = hosts.file(&format!("{name}/log"));
@@ -42,7 +42,7 @@ impl Hosts {
             return None;
         }
         let mut hosts =
-            Hosts { places: Vec::new(), folder: tempfile::tempdir().expect("a folder") };
+            Hosts { running: Vec::new(), folder: tempfile::tempdir().expect("a folder") };
         let address = |name: &str| {
             let at = names.iter().position(|other| *other == name).expect("a name");
             format!("10.77.0.{}", at + 2)
@@ -52,7 +52,7 @@ impl Hosts {
         let all: String = names.iter().map(|name| format!("{} {name}\n", address(name))).collect();
         fs::write(hosts.file("hosts"), format!("127.0.0.1 localhost\n10.77.0.1 machine\n{all}"))
             .expect("a file");
-        let machine = Place::start("machine", &hosts, &[], "true");
+        let machine = Namespaces::start("machine", &hosts, &[], "true");
         machine
             .run("ip link set lo up; ip link add name switch type bridge; ip link set switch up");
         machine.run("ip address add 10.77.0.1/24 dev switch");
@@ -60,21 +60,21 @@ impl Hosts {
             let config = hosts.file(&format!("{name}/sshd_config"));
             let log = hosts.file(&format!("{name}/log"));
             let sshd = format!("{SSHD} -f {} -E {}", config.display(), log.display());
-            let place = Place::start(name, &hosts, PROCESSES, &sshd);
-            let pid = place.child.id();
+            let host = Namespaces::start(name, &hosts, PROCESSES, &sshd);
+            let pid = host.child.id();
             machine.run(&format!("ip link add port{at} type veth peer name eth0 netns {pid}"));
             machine.run(&format!("ip link set port{at} master switch up"));
-            place.run(&format!("ip address add {}/24 dev eth0", address(name)));
-            place.run("ip link set lo up; ip link set eth0 up");
-            hosts.places.push(place);
+            host.run(&format!("ip address add {}/24 dev eth0", address(name)));
+            host.run("ip link set lo up; ip link set eth0 up");
+            hosts.running.push(host);
         }
-        hosts.places.push(machine);
+        hosts.running.push(machine);
         Some(hosts)
     }
 
     /// A local command that uses the ssh of these hosts.
     pub(crate) fn command(&self, program: &str) -> Command {
-        let mut command = match self.places.last() {
+        let mut command = match self.running.last() {
             Some(machine) => machine.enter(program),
             None => Command::new(program),
         };
@@ -108,8 +108,8 @@ impl Hosts {
 
     /// Ends a host like a power cut, without notification. Only for separate hosts.
     pub(crate) fn cut_power(&mut self, host: &str) {
-        let at = self.places.iter().position(|place| place.name == host).expect("a host");
-        drop(self.places.remove(at));
+        let at = self.running.iter().position(|running| running.name == host).expect("a host");
+        drop(self.running.remove(at));
     }
 
     /// A file of the hosts' folder: NAME/bin, NAME/tmp, NAME/log are a host's.
@@ -169,13 +169,13 @@ impl Hosts {
 
 /// A host with its own network and name. Its first process reads from this one; with a PID namespace, the kernel ends
 /// all its processes when that one ends.
-struct Place {
+struct Namespaces {
     name: String,
     child: Child,
 }
 
-impl Place {
-    fn start(name: &str, hosts: &Hosts, more: &[&str], first: &str) -> Place {
+impl Namespaces {
+    fn start(name: &str, hosts: &Hosts, more: &[&str], first: &str) -> Namespaces {
         let names = hosts.file("hosts");
         let script = format!(
             "set -e; mount --bind {} /etc/hosts; mount -t tmpfs tmpfs /dev/shm; hostname {name}; \
@@ -191,7 +191,7 @@ impl Place {
         let stdout = child.stdout.take().expect("piped");
         BufReader::new(stdout).read_line(&mut line).expect("a line");
         assert_eq!(line, "ready\n", "{name} does not start");
-        Place { name: name.to_owned(), child }
+        Namespaces { name: name.to_owned(), child }
     }
 
     /// Runs a program there, as a child process, which can be signalled.
@@ -209,7 +209,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Namespaces {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
         let _ = self.child.wait();

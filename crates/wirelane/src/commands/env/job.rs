@@ -51,12 +51,12 @@ pub(crate) enum ModeArg {
 /// A plan, and the environment that it runs in.
 pub(crate) struct Planned {
     pub(crate) plan: EnvironmentPlan,
-    pub(crate) place: Place,
+    pub(crate) confinement: Confinement,
 }
 
 /// The container and user namespace of a job.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct Confinement {
     pub(crate) is_container: bool,
     /// Whether its user namespace is the host's.
     pub(crate) is_host_user_namespace: bool,
@@ -101,7 +101,7 @@ impl JobArgs {
             nccl: self.nccl,
         };
         let plan = jobs::environment::plan(&node, &tree, &request);
-        Ok(plan.map(|plan| Planned { plan, place: Place::of(&node) }))
+        Ok(plan.map(|plan| Planned { plan, confinement: Confinement::of(&node) }))
     }
 
     /// Prints why each device is used or not, and notes.
@@ -165,9 +165,9 @@ impl JobArgs {
     }
 }
 
-impl Place {
+impl Confinement {
     fn of(node: &Node) -> Self {
-        Place {
+        Confinement {
             is_container: node.host.container.is_some(),
             is_host_user_namespace: node.process.initial_user_namespace != Some(false),
         }

@@ -9,7 +9,7 @@ use crate::output;
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 
-pub(crate) use job::{JobArgs, ModeArg, Place};
+pub(crate) use job::{Confinement, JobArgs, ModeArg};
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvArgs {

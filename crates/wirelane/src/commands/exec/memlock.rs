@@ -9,10 +9,10 @@ use rustix::thread::{
     configure_capability_in_ambient_set, no_new_privs, set_capabilities,
 };
 
-use crate::commands::env::Place;
+use crate::commands::env::Confinement;
 
 /// Raises the limit as far as allowed, and returns the resulting state.
-pub(super) fn raise(place: Place) -> MemlockState {
+pub(super) fn raise(confinement: Confinement) -> MemlockState {
     let none = CapabilitySet::empty();
     let nothing = CapabilitySets { effective: none, permitted: none, inheritable: none };
     let sets = capabilities(None).unwrap_or(nothing);
@@ -25,8 +25,8 @@ pub(super) fn raise(place: Place) -> MemlockState {
         has_ipc_lock: keeps_ipc_lock(uid, sets),
         may_have_ipc_lock: capability_is_in_bounding_set(CapabilitySet::IPC_LOCK).unwrap_or(false),
         no_new_privileges: no_new_privs().unwrap_or(false),
-        is_container: place.is_container,
-        is_initial_user_namespace: place.is_host_user_namespace,
+        is_container: confinement.is_container,
+        is_initial_user_namespace: confinement.is_host_user_namespace,
         limit: Limit { soft: after.current, hard: after.maximum },
     }
 }

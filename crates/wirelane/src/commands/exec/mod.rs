@@ -44,7 +44,7 @@ pub(crate) fn run(_global: &Global, args: &ExecArgs) -> Result<Exit, Failure> {
         return Ok(Exit::Done);
     }
     if planned.plan.mode == Mode::Rdma
-        && let Some(warning) = memlock::raise(planned.place).warning()
+        && let Some(warning) = memlock::raise(planned.confinement).warning()
     {
         output::warning(&warning);
     }
