@@ -168,7 +168,7 @@ const ROWS: &[ChecklistRow] = &[
     row("CPUs at full speed", &["governor", "idle"], Severity::Note),
     row("firewall accepts RoCE", &["firewall"], Severity::Warning),
     row("cgroup limits large enough", &["cgroup"], Severity::Warning),
-    row("counters readable, for monitoring", &["restricted", "saturated"], Severity::Note),
+    row("counters readable, for monitoring", &["unreadable-counters", "saturated"], Severity::Note),
     row("packet loss below 0.01 %", &["losses"], Severity::Warning),
     row("no errors in the kernel log", &["kernel-log"], Severity::Warning),
     row("the store's disk quick and durable", &["store-disk"], Severity::Warning),

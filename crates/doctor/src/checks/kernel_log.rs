@@ -118,7 +118,7 @@ fn summary_and_fix(kind: LogKind, severity: Severity) -> (&'static str, &'static
         (LogKind::Health, Severity::Note) => (
             "the NIC refuses register access to a function",
             "A program on this machine reads a function that belongs to another manager: exclude it \
-             from monitoring (`wirelane doctor restricted`).",
+             from monitoring (`wirelane doctor unreadable-counters`).",
         ),
         (LogKind::Health, _) => (
             "a driver reports an unhealthy NIC",

@@ -32,9 +32,9 @@ mod permissions;
 mod ports;
 mod rate;
 mod read_request;
-mod restricted;
 mod saturated;
 mod store_disk;
+mod unreadable_counters;
 mod versions;
 
 /// Every check.
@@ -61,7 +61,7 @@ pub const CHECKS: &[Check] = &[
     losses::CHECK,
     link_errors::CHECK,
     saturated::CHECK,
-    restricted::CHECK,
+    unreadable_counters::CHECK,
     kernel_log::CHECK,
     aer::CHECK,
     bond::CHECK,

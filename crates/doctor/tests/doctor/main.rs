@@ -82,7 +82,7 @@ fn notes_are_not_faults() {
     let cable: &[Fault<'_>] = &[("ports", NOTE, "mlx4_0 port 1")];
     let given: &[Fault<'_>] = &[("permissions", NOTE, "mlx5_0, mlx5_1, mlx5_2 and 2 more")];
     let restricted: &[Fault<'_>] =
-        &[("restricted", NOTE, "mlx5_2 port 1"), ("kernel-log", NOTE, "host")];
+        &[("unreadable-counters", NOTE, "mlx5_2 port 1"), ("kernel-log", NOTE, "host")];
     for (name, expected) in
         [("cx3-port2", cable), ("cx3-40g", cable), ("pod", given), ("restricted-pf", restricted)]
     {

@@ -235,7 +235,7 @@ pub(super) const SLOT_POWER: &[Cause] = &[
 
 pub(super) const RESTRICTED: &[Cause] = &[
     on_note(
-        "restricted",
+        "unreadable-counters",
         "a monitoring program reads counters of a function that belongs to another manager",
         "Exclude these functions: node_exporter has `--collector.infiniband.device-exclude`. \
          Wirelane tries once and remembers.",

@@ -45,7 +45,7 @@ impl Issue {
             Issue::Ignored | Issue::Congestion => &["congestion", "ecn", "flow-control"],
             Issue::Retries => &["losses", "flow-control", "mtu"],
             Issue::Saturated => &["saturated"],
-            Issue::Unreadable => &["restricted"],
+            Issue::Unreadable => &["unreadable-counters"],
             Issue::Xid | Issue::Hot | Issue::Throttled => &["kernel-log", "aer"],
         }
     }
@@ -98,8 +98,16 @@ pub(super) fn of_gpu(gpu: &GpuSummary) -> Vec<Issue> {
 }
 
 /// Checks for a port without issues.
-pub(super) const PORT_CHECKS: &[&str] =
-    &["ports", "rate", "pcie", "link-errors", "losses", "congestion", "saturated", "restricted"];
+pub(super) const PORT_CHECKS: &[&str] = &[
+    "ports",
+    "rate",
+    "pcie",
+    "link-errors",
+    "losses",
+    "congestion",
+    "saturated",
+    "unreadable-counters",
+];
 
 /// Checks for a GPU without issues.
 pub(super) const GPU_CHECKS: &[&str] = &["kernel-log", "gpudirect", "aer"];

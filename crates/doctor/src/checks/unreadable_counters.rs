@@ -6,7 +6,7 @@ use crate::input::{is_restricted, port_name};
 use crate::{Check, CheckInput, Finding};
 
 pub(super) const CHECK: Check = Check {
-    name: "restricted",
+    name: "unreadable-counters",
     title: "counters can be read",
     why: "Some functions belong to another manager (the fabric manager of NVLink machines), and \
           reading their counters fails with EINVAL. Each attempt logs a line in the kernel log, so \
