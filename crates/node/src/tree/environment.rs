@@ -2,17 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::scrub;
+use super::redact;
 
-/// The variables that may be stored. Those that look like a secret are only named in `scrubbed`.
+/// The variables that may be stored. Those that look like a secret are only named in `redacted`.
 pub(super) fn keep(
     variables: impl IntoIterator<Item = (String, String)>,
-    scrubbed: &mut BTreeSet<String>,
+    redacted: &mut BTreeSet<String>,
 ) -> BTreeMap<String, String> {
     let mut kept = BTreeMap::new();
     for (name, value) in variables.into_iter().filter(|(name, _)| is_relevant(name)) {
-        if scrub::is_secret(&format!("{name}={value}")) || value.len() > MAX_VALUE_BYTES {
-            scrubbed.insert(format!("${name}"));
+        if redact::is_secret(&format!("{name}={value}")) || value.len() > MAX_VALUE_BYTES {
+            redacted.insert(format!("${name}"));
         } else if kept.len() < MAX_VARIABLES {
             kept.insert(name, value);
         }
@@ -44,11 +44,11 @@ mod tests {
             ("HOME", "/root"),
         ];
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let mut scrubbed = BTreeSet::new();
-        let kept = keep(variables, &mut scrubbed);
+        let mut redacted = BTreeSet::new();
+        let kept = keep(variables, &mut redacted);
         let names: Vec<&str> = kept.keys().map(String::as_str).collect();
         assert_eq!(names, ["NCCL_IB_HCA", "PCIDEVICE_NVIDIA_COM_MLNX-RDMA", "UCX_IB_PKEY"]);
-        let scrubbed: Vec<String> = scrubbed.into_iter().collect();
-        assert_eq!(scrubbed, ["$FI_PROXY", "$NCCL_NET_PLUGIN_TOKEN"]);
+        let redacted: Vec<String> = redacted.into_iter().collect();
+        assert_eq!(redacted, ["$FI_PROXY", "$NCCL_NET_PLUGIN_TOKEN"]);
     }
 }

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
-use super::{FileMetadata, Place, sort_names};
+use super::{FileMetadata, sort_names};
 
 /// The root that paths are under.
 #[derive(Debug)]
@@ -56,14 +56,14 @@ impl Folder {
     /// device may have side effects (a tape is rewound).
     pub(super) fn open(&self, path: &str) -> Result<File, Errno> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC | OFlags::NOCTTY;
-        let place = self.place(path)?;
+        let real = self.host_path(path)?;
         if self.root.is_some() {
-            let kind = FileType::from_raw_mode(rustix::fs::stat(&place)?.st_mode);
+            let kind = FileType::from_raw_mode(rustix::fs::stat(&real)?.st_mode);
             if matches!(kind, FileType::CharacterDevice | FileType::BlockDevice) {
                 return Err(Errno::INVAL);
             }
         }
-        let file = rustix::fs::openat(CWD, place, flags, Mode::empty())?;
+        let file = rustix::fs::openat(CWD, real, flags, Mode::empty())?;
         let kind = FileType::from_raw_mode(rustix::fs::fstat(&file)?.st_mode);
         match kind {
             FileType::RegularFile => Ok(File::from(file)),
@@ -83,12 +83,12 @@ impl Folder {
                 other => return other,
             }
         }
-        rustix::fs::openat(CWD, self.place(path)?, flags, Mode::empty())
+        rustix::fs::openat(CWD, self.host_path(path)?, flags, Mode::empty())
     }
 
     /// The names in a folder; those that are not UTF-8 are left out.
     pub(super) fn names(&self, path: &str) -> Result<Vec<String>, Errno> {
-        let entries = std::fs::read_dir(self.place(path)?).map_err(errno)?;
+        let entries = std::fs::read_dir(self.host_path(path)?).map_err(errno)?;
         let names =
             entries.take(MAX_NAMES).filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let mut names: Vec<String> = names.collect();
@@ -100,16 +100,16 @@ impl Folder {
         match &self.root {
             Some(root) => walk(root, path).map(|(virtual_path, _)| virtual_path),
             None => {
-                let place = self.place(path)?;
-                let real = std::fs::canonicalize(&place).map_err(errno);
-                let real = real.or_else(|errno| namespace(&place).ok_or(errno))?;
+                let path = self.host_path(path)?;
+                let real = std::fs::canonicalize(&path).map_err(errno);
+                let real = real.or_else(|errno| namespace(&path).ok_or(errno))?;
                 self.seen_from_root(&real).ok_or(Errno::ILSEQ)
             }
         }
     }
 
     pub(super) fn metadata(&self, path: &str) -> Result<FileMetadata, Errno> {
-        let stat = rustix::fs::stat(self.place(path)?)?;
+        let stat = rustix::fs::stat(self.host_path(path)?)?;
         Ok(FileMetadata {
             mode: stat.st_mode,
             uid: stat.st_uid,
@@ -119,9 +119,10 @@ impl Folder {
         })
     }
 
-    pub(super) fn place(&self, path: &str) -> Result<Place, Errno> {
+    /// The path in the file system for one of this tree's paths.
+    pub(super) fn host_path(&self, path: &str) -> Result<PathBuf, Errno> {
         if let Some(root) = &self.root {
-            return walk(root, path).map(|(_, place)| place);
+            return walk(root, path).map(|(_, real)| real);
         }
         // Limits are those of this process, in its own cgroup.
         if let Some(sys) = &self.host_sys
@@ -147,7 +148,7 @@ impl Folder {
 }
 
 /// Resolves `path` inside `root`: its path from there, and its path in the file system.
-fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
+fn walk(root: &Path, path: &str) -> Result<(String, PathBuf), Errno> {
     let mut left: Vec<String> = path.split('/').rev().map(str::to_owned).collect();
     let mut names: Vec<String> = Vec::new();
     let mut links = 0;
@@ -160,8 +161,8 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
             }
             _ => names.push(name),
         }
-        let place = under(root, &names);
-        let kind = FileType::from_raw_mode(rustix::fs::lstat(&place)?.st_mode);
+        let real = under(root, &names);
+        let kind = FileType::from_raw_mode(rustix::fs::lstat(&real)?.st_mode);
         if kind != FileType::Symlink {
             continue;
         }
@@ -169,7 +170,7 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
         if links > MAX_LINKS {
             return Err(Errno::LOOP);
         }
-        let target = std::fs::read_link(&place).map_err(errno)?;
+        let target = std::fs::read_link(&real).map_err(errno)?;
         let target = target.to_str().ok_or(Errno::ILSEQ)?;
         names.pop();
         if target.starts_with('/') {
@@ -181,15 +182,15 @@ fn walk(root: &Path, path: &str) -> Result<(String, Place), Errno> {
 }
 
 /// The target of a namespace link, which is not a path: `/proc/self/ns/net:[4026531840]`.
-fn namespace(place: &Path) -> Option<PathBuf> {
-    let folder = place.parent().filter(|folder| folder.ends_with("ns"))?;
-    Some(folder.join(std::fs::read_link(place).ok()?))
+fn namespace(real: &Path) -> Option<PathBuf> {
+    let folder = real.parent().filter(|folder| folder.ends_with("ns"))?;
+    Some(folder.join(std::fs::read_link(real).ok()?))
 }
 
-fn under(root: &Path, names: &[String]) -> Place {
-    let mut place = root.to_owned();
-    place.extend(names);
-    place
+fn under(root: &Path, names: &[String]) -> PathBuf {
+    let mut real = root.to_owned();
+    real.extend(names);
+    real
 }
 
 fn errno(error: std::io::Error) -> Errno {

@@ -10,12 +10,12 @@ mod files;
 mod folder;
 mod fresh;
 mod parts;
-mod scrub;
+mod redact;
 mod snapshot;
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct Tree {
     /// Remaining reads if this is not the running machine: with links, few files can have endless paths.
     reads_left: Cell<u32>,
     /// Files that were read in part or not at all, because they may contain secrets.
-    scrubbed: RefCell<BTreeSet<String>>,
+    redacted: RefCell<BTreeSet<String>>,
     environment: BTreeMap<String, String>,
     about: Option<About>,
     query_results: QueryResults,
@@ -94,7 +94,7 @@ impl Tree {
 
     fn from_document(document: snapshot::Document) -> Tree {
         Tree {
-            scrubbed: RefCell::new(document.scrubbed),
+            redacted: RefCell::new(document.redacted),
             environment: document.environment,
             about: Some(document.about),
             ..Tree::new(Source::Snapshot(document.files), document.query_results)
@@ -107,7 +107,7 @@ impl Tree {
             query_results,
             cache: RefCell::default(),
             reads_left: Cell::new(MAX_READS),
-            scrubbed: RefCell::default(),
+            redacted: RefCell::default(),
             environment: BTreeMap::new(),
             about: None,
         }
@@ -116,7 +116,7 @@ impl Tree {
     /// Adds the environment variables of this process that are relevant for the fabric. Others,
     /// and those that look like secrets, are left out.
     pub fn with_environment(self, variables: impl IntoIterator<Item = (String, String)>) -> Tree {
-        let environment = environment::keep(variables, &mut self.scrubbed.borrow_mut());
+        let environment = environment::keep(variables, &mut self.redacted.borrow_mut());
         Tree { environment, ..self }
     }
 
@@ -131,8 +131,8 @@ impl Tree {
     }
 
     /// Paths of files, and names of variables (`$NAME`), that were left out in part or whole because of secrets.
-    pub fn scrubbed(&self) -> BTreeSet<String> {
-        self.scrubbed.borrow().clone()
+    pub fn redacted(&self) -> BTreeSet<String> {
+        self.redacted.borrow().clone()
     }
 
     /// The number of files that were read.
@@ -258,7 +258,7 @@ impl Tree {
         let written = snapshot::Written {
             format: snapshot::FORMAT,
             about,
-            scrubbed: &self.scrubbed.borrow(),
+            redacted: &self.redacted.borrow(),
             environment: &self.environment,
             files: &self.cache.borrow(),
             query_results: &self.query_results,
@@ -267,21 +267,21 @@ impl Tree {
     }
 
     fn read(&self, path: &str) -> Reading<Vec<u8>> {
-        if scrub::is_withheld(path) {
-            self.scrubbed.borrow_mut().insert(path.to_owned());
+        if redact::is_withheld(path) {
+            self.redacted.borrow_mut().insert(path.to_owned());
             return Reading::Refused(Errno::PERM.raw_os_error());
         }
-        let read = |folder: &Folder| match scrub::max_bytes(path) {
+        let read = |folder: &Folder| match redact::max_bytes(path) {
             Some(bytes) => folder.head(path, bytes),
             None => folder.read(path),
         };
         let bytes = self.query(read, |files| files.resolve_file(path));
         bytes.map(|bytes| {
-            let scrubbed = scrub::scrub(path, bytes);
-            if scrubbed.withheld {
-                self.scrubbed.borrow_mut().insert(path.to_owned());
+            let redacted = redact::redact(path, bytes);
+            if redacted.withheld {
+                self.redacted.borrow_mut().insert(path.to_owned());
             }
-            scrubbed.bytes
+            redacted.bytes
         })
     }
 
@@ -318,9 +318,6 @@ const MAX_READS: u32 = 1_000_000;
 const MAX_SEARCH_BYTES: u64 = 32 << 20;
 const MAX_MARKS: usize = 16;
 const MAX_WORD_BYTES: usize = 64;
-
-/// The path in the file system for one of this tree's paths.
-type Place = PathBuf;
 
 /// Sorts names by their numbers: `mlx5_2` before `mlx5_10`.
 pub(crate) fn sort_names(names: &mut [String]) {
@@ -387,7 +384,7 @@ mod tests {
         assert!(!text.contains("hunter2") && !text.contains("sda1"), "{text}");
         let again = Tree::parse(text.as_bytes()).expect("a snapshot");
         assert_eq!(again.environment()["NCCL_DEBUG"], "INFO");
-        let scrubbed: Vec<String> = again.scrubbed().into_iter().collect();
-        assert_eq!(scrubbed, ["$NCCL_SECRET", "/proc/cmdline", "/proc/self/environ"]);
+        let redacted: Vec<String> = again.redacted().into_iter().collect();
+        assert_eq!(redacted, ["$NCCL_SECRET", "/proc/cmdline", "/proc/self/environ"]);
     }
 }

@@ -32,7 +32,7 @@ pub(super) struct Written<'s> {
     #[serde(flatten)]
     pub(super) about: &'s About,
     /// Files and variables that were left out because of secrets.
-    pub(super) scrubbed: &'s BTreeSet<String>,
+    pub(super) redacted: &'s BTreeSet<String>,
     pub(super) environment: &'s BTreeMap<String, String>,
     #[serde(rename = "answers")]
     pub(super) query_results: &'s QueryResults,
@@ -55,7 +55,7 @@ pub enum SnapshotError {
 /// The parsed document.
 pub(super) struct Document {
     pub(super) about: About,
-    pub(super) scrubbed: BTreeSet<String>,
+    pub(super) redacted: BTreeSet<String>,
     pub(super) environment: BTreeMap<String, String>,
     pub(super) query_results: QueryResults,
     pub(super) files: FileCache,
@@ -84,12 +84,12 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Document, SnapshotError> {
     if format != FORMAT {
         return Err(SnapshotError::Format(format));
     }
-    let Tail { scrubbed, environment, query_results } =
+    let Tail { redacted, environment, query_results } =
         part(bytes).map_err(SnapshotError::Damaged)?;
     Ok(Document {
         about: part(bytes).map_err(SnapshotError::Damaged)?,
         files: part(bytes).map_err(SnapshotError::Damaged)?,
-        scrubbed,
+        redacted,
         environment,
         query_results,
     })
@@ -133,7 +133,9 @@ struct Head {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Tail {
-    scrubbed: BTreeSet<String>,
+    /// Snapshots of 0.1 have `scrubbed`.
+    #[serde(alias = "scrubbed")]
+    redacted: BTreeSet<String>,
     environment: BTreeMap<String, String>,
     #[serde(rename = "answers")]
     query_results: QueryResults,

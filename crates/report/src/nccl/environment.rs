@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 /// Variables of NCCL and UCX, with the values of those that contain no secret.
-pub(super) fn scrub<'e>(
+pub(super) fn redact<'e>(
     variables: impl IntoIterator<Item = &'e str>,
 ) -> BTreeMap<String, Option<String>> {
     let kept = variables.into_iter().filter_map(|variable| {
@@ -54,7 +54,7 @@ mod tests {
 
     #[test]
     fn secrets_are_dropped() {
-        let kept = scrub([
+        let kept = redact([
             "PATH=/usr/bin",
             "EXAMPLE_TOKEN=not-a-secret",
             "NCCL_IB_HCA==mlx5_0:1",

@@ -136,7 +136,7 @@ impl JsonRun {
             errors: self.errors.into_iter().flatten().filter(|error| !error.is_empty()).collect(),
             is_complete: self.end_time.is_some() && average.is_some(),
             started: self.start_time,
-            environment: environment::scrub(self.env.iter().map(String::as_str)),
+            environment: environment::redact(self.env.iter().map(String::as_str)),
             ..Run::default()
         };
         run.has_stopped = !run.errors.is_empty();

@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use clap::Args;
 use jobs::environment;
-use node::watch::Usage;
+use node::sampling::Usage;
 use node::{About, Node, Tree};
 
 use crate::arguments::host::HostArgs;
@@ -120,9 +120,9 @@ fn summary(file: &Path, node: &Node, tree: &Tree, bytes: usize) -> String {
         tree.files_read(),
         bytes.div_ceil(1024),
     );
-    let scrubbed: Vec<String> = tree.scrubbed().into_iter().collect();
-    if !scrubbed.is_empty() {
-        text += &format!("removed for secrets: parts of {}\n", scrubbed.join(", "));
+    let redacted: Vec<String> = tree.redacted().into_iter().collect();
+    if !redacted.is_empty() {
+        text += &format!("removed for secrets: parts of {}\n", redacted.join(", "));
     }
     text += "it contains this machine's name, its network and hardware addresses, and lines of the kernel log\n";
     if file != Path::new("-") {

@@ -4,7 +4,7 @@
 //! no caller can pass on a secret by mistake.
 
 /// The remaining bytes of a file, and whether something was removed that may be a secret.
-pub(super) struct Scrubbed {
+pub(super) struct Redacted {
     pub(super) bytes: Vec<u8>,
     pub(super) withheld: bool,
 }
@@ -30,15 +30,15 @@ pub(super) fn is_withheld(path: &str) -> bool {
 }
 
 /// Removes secrets from a file.
-pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
+pub(super) fn redact(path: &str, bytes: Vec<u8>) -> Redacted {
     match path {
         "/proc/cmdline" => command_line(&bytes),
-        "/proc/cpuinfo" => Scrubbed { bytes: up_to(bytes, b"\n\n"), withheld: false },
+        "/proc/cpuinfo" => Redacted { bytes: up_to(bytes, b"\n\n"), withheld: false },
         // All CPUs together.
-        "/proc/stat" => Scrubbed { bytes: up_to(bytes, b"\n"), withheld: false },
+        "/proc/stat" => Redacted { bytes: up_to(bytes, b"\n"), withheld: false },
         // Other files of the kernel contain no secrets; `pkeys` are none.
         _ if path.starts_with("/sys/") || path.starts_with("/proc/") => {
-            Scrubbed { bytes, withheld: false }
+            Redacted { bytes, withheld: false }
         }
         // A pod's annotations may contain whole manifests, with passwords.
         _ if path.ends_with("/annotations") => annotations(&bytes),
@@ -47,19 +47,19 @@ pub(super) fn scrub(path: &str, bytes: Vec<u8>) -> Scrubbed {
 }
 
 /// The networks of a pod.
-fn annotations(bytes: &[u8]) -> Scrubbed {
+fn annotations(bytes: &[u8]) -> Redacted {
     let text = String::from_utf8_lossy(bytes);
     let (kept, other): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| line.starts_with("k8s.v1.cni.cncf.io/"));
-    Scrubbed { bytes: (kept.join("\n") + "\n").into_bytes(), withheld: !other.is_empty() }
+    Redacted { bytes: (kept.join("\n") + "\n").into_bytes(), withheld: !other.is_empty() }
 }
 
 /// The arguments that are relevant for the fabric.
-fn command_line(bytes: &[u8]) -> Scrubbed {
+fn command_line(bytes: &[u8]) -> Redacted {
     let text = String::from_utf8_lossy(bytes);
     let (kept, other): (Vec<&str>, Vec<&str>) =
         text.split_whitespace().partition(|word| is_relevant(word));
-    Scrubbed { bytes: kept.join(" ").into_bytes(), withheld: !other.is_empty() }
+    Redacted { bytes: kept.join(" ").into_bytes(), withheld: !other.is_empty() }
 }
 
 fn is_relevant(word: &str) -> bool {
@@ -78,18 +78,18 @@ fn up_to(mut bytes: Vec<u8>, mark: &[u8]) -> Vec<u8> {
 }
 
 /// Removes the values of lines that look like a secret.
-fn settings(bytes: Vec<u8>) -> Scrubbed {
+fn settings(bytes: Vec<u8>) -> Redacted {
     // Binary data cannot be searched, and every line of a key is secret.
     let Some(text) = std::str::from_utf8(&bytes).ok().filter(|text| !text.contains("-----BEGIN"))
     else {
-        return Scrubbed { bytes: Vec::new(), withheld: true };
+        return Redacted { bytes: Vec::new(), withheld: true };
     };
     if !text.lines().any(is_secret) {
-        return Scrubbed { bytes, withheld: false };
+        return Redacted { bytes, withheld: false };
     }
     let line = |line| if is_secret(line) { without_value(line) } else { line };
     let lines: Vec<&str> = text.lines().map(line).collect();
-    Scrubbed { bytes: (lines.join("\n") + "\n").into_bytes(), withheld: true }
+    Redacted { bytes: (lines.join("\n") + "\n").into_bytes(), withheld: true }
 }
 
 fn without_value(line: &str) -> &str {
@@ -196,41 +196,41 @@ const MODULES: &[&str] = &[
 mod tests {
     use super::*;
 
-    fn scrubbed(path: &str, text: &str) -> (String, bool) {
-        let scrubbed = scrub(path, text.as_bytes().to_vec());
-        (String::from_utf8(scrubbed.bytes).expect("text"), scrubbed.withheld)
+    fn redacted(path: &str, text: &str) -> (String, bool) {
+        let redacted = redact(path, text.as_bytes().to_vec());
+        (String::from_utf8(redacted.bytes).expect("text"), redacted.withheld)
     }
 
     #[test]
     fn only_relevant_kernel_arguments_are_stored() {
         let line = "BOOT_IMAGE=/vmlinuz root=UUID=17 ro rd.luks.key=/k iommu=pt intel_iommu=on \
                     ib_core.netns_mode=0 ds=nocloud;token=abc isolcpus=2-7 processor.max_cstate=1 quiet\n";
-        let (kept, withheld) = scrubbed("/proc/cmdline", line);
+        let (kept, withheld) = redacted("/proc/cmdline", line);
         assert_eq!(
             kept,
             "iommu=pt intel_iommu=on ib_core.netns_mode=0 isolcpus=2-7 processor.max_cstate=1"
         );
         assert!(withheld);
-        assert_eq!(scrubbed("/proc/cmdline", "iommu=pt\n"), ("iommu=pt".to_owned(), false));
+        assert_eq!(redacted("/proc/cmdline", "iommu=pt\n"), ("iommu=pt".to_owned(), false));
     }
 
     #[test]
     fn settings_that_look_like_secrets_lose_their_value() {
         let file = "NCCL_IB_HCA==mlx5_0:1\nNCCL_NET_TOKEN=abc\nproxy http://me:pw@host/\n";
-        let (kept, withheld) = scrubbed("/etc/nccl.conf", file);
+        let (kept, withheld) = redacted("/etc/nccl.conf", file);
         assert_eq!(kept, "NCCL_IB_HCA==mlx5_0:1\nNCCL_NET_TOKEN=\nproxy\n");
         assert!(withheld);
-        assert_eq!(scrubbed("/etc/hostname", "node-1\n"), ("node-1\n".to_owned(), false));
+        assert_eq!(redacted("/etc/hostname", "node-1\n"), ("node-1\n".to_owned(), false));
     }
 
     #[test]
     fn of_a_pod_only_its_networks_and_of_keys_nothing_is_stored() {
         let file = "k8s.v1.cni.cncf.io/network-status=\"[]\"\nlast-applied=\"{DB_PASS: hunter}\"\n";
         let kept = "k8s.v1.cni.cncf.io/network-status=\"[]\"\n".to_owned();
-        assert_eq!(scrubbed("/etc/podinfo/annotations", file), (kept, true));
+        assert_eq!(redacted("/etc/podinfo/annotations", file), (kept, true));
         let key = "# mine\n-----BEGIN PRIVATE KEY-----\nMIIE\n-----END PRIVATE KEY-----\n";
-        assert_eq!(scrubbed("/etc/some.conf", key), (String::new(), true));
-        assert!(scrub("/etc/some.conf", vec![0xff, 0xfe, b'x']).bytes.is_empty());
+        assert_eq!(redacted("/etc/some.conf", key), (String::new(), true));
+        assert!(redact("/etc/some.conf", vec![0xff, 0xfe, b'x']).bytes.is_empty());
         assert!(is_secret("proxy=https://sometoken@host/"));
     }
 
