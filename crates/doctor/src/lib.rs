@@ -28,12 +28,12 @@ mod findings_report;
 pub mod fuzz;
 mod input;
 pub mod libfabric;
+pub mod monitoring;
 pub mod peer;
 mod rates;
 pub mod since;
 mod store_disk;
 pub mod topo;
-pub mod watch;
 
 pub use checks::CHECKS;
 pub use finding::{Evidence, Finding, Severity, changes_direction, one_line};

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use doctor::watch::rows;
+use doctor::monitoring::rows;
 use metric::Row;
 use node::counters::{STATISTICS, TABLE};
 

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use node::watch::{GpuSample, GpuWatch};
+use node::sampling::{GpuSample, GpuSampler};
 
 fn main() {
-    let mut watch = GpuWatch::open();
+    let mut watch = GpuSampler::open();
     for sample in 0..2 {
         if sample > 0 {
             std::thread::sleep(Duration::from_secs(1));

@@ -47,7 +47,7 @@ pub fn texts(bytes: &[u8]) {
     if let Some(address) = crate::Address::parse(text) {
         assert_eq!(crate::Address::parse(&address.to_string()), Some(address));
     }
-    crate::watch::fuzz_line(text);
+    crate::sampling::fuzz_line(text);
     crate::counters::statistic(text);
     crate::Guid::parse(text);
     crate::GidType::parse(text);

@@ -32,11 +32,11 @@ mod product;
 pub mod queries;
 mod rate;
 mod reading;
+pub mod sampling;
 mod statistics;
 mod status;
 mod system;
 mod tree;
-pub mod watch;
 
 pub use counters::Counter;
 pub use device::{Device, NodeType, Role};

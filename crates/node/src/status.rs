@@ -1,6 +1,6 @@
 //! State, rate and counters of a port.
 //!
-//! This is the only reader of these files. [`crate::Node`] reads them once, with the cache; [`crate::watch`] reads them
+//! This is the only reader of these files. [`crate::Node`] reads them once, with the cache; [`crate::sampling`] reads them
 //! each time, and only selected counters.
 
 use crate::counters::{self, Counter, CounterSource};

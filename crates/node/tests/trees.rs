@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use node::counters::statistic;
-use node::watch::{self, NicWatch, Usage};
+use node::sampling::{self, NicSampler, Usage};
 use node::{Address, Counter, Distance, GidType, LinkLayer, Node, PortState, Reading, Role, Tree};
 
 fn folder() -> PathBuf {
@@ -237,7 +237,7 @@ fn every_net_device_statistic_of_the_trees_is_known() {
         ("bnxt", "ens2f0np0", "rx_pfc_ena_frames_pri3"),
     ] {
         let tree = Tree::at(&folder().join(format!("{name}.json"))).expect("a tree");
-        let counts = NicWatch::new().sample(&tree, netdev, Instant::now());
+        let counts = NicSampler::new().sample(&tree, netdev, Instant::now());
         assert!(
             counts.iter().any(|known| known.name == priority && known.number() > Some(0)),
             "{counts:?}"
@@ -256,7 +256,7 @@ fn usage_and_process_resources_of_a_tree() {
     let usage = Usage::read(&tree);
     assert!(usage.load1.is_some_and(|load| load > 1.0) && usage.cpu_seconds.len() == 8);
     assert!(usage.memory_bytes["locked"] > 0 && usage.memory_bytes.contains_key("available"));
-    let process_resources = watch::process_resources(&tree).expect("an answer").list;
+    let process_resources = sampling::process_resources(&tree).expect("an answer").list;
     let pods: BTreeSet<_> =
         process_resources.iter().filter_map(|process| process.pod.as_deref()).collect();
     assert_eq!(

@@ -11,12 +11,12 @@ mod arguments;
 mod commands;
 mod links;
 mod logging;
+mod monitoring;
 mod output;
 mod route;
 pub mod settings;
 mod signals;
 mod timeout;
-mod watch;
 mod web_config;
 
 use clap::FromArgMatches;

@@ -54,7 +54,7 @@ impl QueryResults {
     }
 
     /// Clears the results, so that they are queried again; except those of NVML, which takes seconds to start
-    /// ([`crate::watch::GpuWatch`] samples GPUs).
+    /// ([`crate::sampling::GpuSampler`] samples GPUs).
     pub(crate) fn clear(&mut self) {
         if self.live {
             let nvml = std::mem::take(&mut self.nvml);

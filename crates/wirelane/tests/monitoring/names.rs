@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use doctor::watch::rows;
+use doctor::monitoring::rows;
 
 /// Names in the exporter's tables; no tree has all of them.
 pub(crate) fn of_tables() -> BTreeSet<String> {

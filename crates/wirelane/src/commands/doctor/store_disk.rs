@@ -4,8 +4,8 @@ use doctor::{Check, StoreDisk};
 use node::Tree;
 
 use crate::arguments::peer::Peer;
+use crate::monitoring::store_metrics::{self, Sample};
 use crate::output::Failure;
-use crate::watch::store_metrics::{self, Sample};
 
 /// The disk of the store at this address, or else at the default one; `None` if the checks do not need it, for another
 /// machine, or if there is none. That a named store does not answer is an error.

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use doctor::watch::{List, Pattern, Settings};
+use doctor::monitoring::{List, Pattern, Settings};
 use jobs::k8s::EXPORTER_PORT;
 
 use crate::arguments::host::HostArgs;
 use crate::commands::serve::address;
-use crate::watch::CollectionPlan;
+use crate::monitoring::CollectionPlan;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

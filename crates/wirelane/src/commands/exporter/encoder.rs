@@ -5,19 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use doctor::watch::exposition::{self, node_exporter};
-use doctor::watch::{MachineSample, rows};
+use doctor::monitoring::exposition::{self, node_exporter};
+use doctor::monitoring::{MachineSample, rows};
 use metric::Exposition;
 
 use super::args::Compat;
 use crate::commands::version::VERSION;
+use crate::monitoring::Monitor;
 use crate::output;
-use crate::watch::Watcher;
 
 /// Formats the readings of the collectors.
 #[derive(Debug)]
 pub(super) struct Encoder {
-    watcher: Watcher,
+    monitor: Monitor,
     compat: Option<Compat>,
     /// Whether this is --once: problems are printed instead of logged.
     once: bool,
@@ -27,8 +27,8 @@ pub(super) struct Encoder {
 }
 
 impl Encoder {
-    pub(super) fn new(watcher: Watcher, compat: Option<Compat>, once: bool) -> Self {
-        Encoder { watcher, compat, once, scrapes: AtomicU64::new(0), reported: Mutex::default() }
+    pub(super) fn new(monitor: Monitor, compat: Option<Compat>, once: bool) -> Self {
+        Encoder { monitor, compat, once, scrapes: AtomicU64::new(0), reported: Mutex::default() }
     }
 
     /// For a scrape over HTTP.
@@ -70,7 +70,7 @@ impl Encoder {
         compat: Option<Compat>,
         more: impl FnOnce(&mut Exposition),
     ) -> String {
-        let sample = self.watcher.sample(timeout);
+        let sample = self.monitor.sample(timeout);
         for (success, why) in self.new_problems(&sample) {
             match (self.once, success) {
                 (true, _) => output::note(&why),

@@ -14,11 +14,11 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::commands::serve;
+use crate::monitoring::Monitor;
 use crate::output::exit::{self, Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
 use crate::signals::Signals;
-use crate::watch::Watcher;
 use crate::web_config::{AccessRules, ProtectedSite};
 use crate::{logging, output};
 pub(crate) use args::ExporterArgs;
@@ -28,8 +28,8 @@ use textfile::TextFile;
 
 pub(crate) fn run(global: &Global, args: &ExporterArgs) -> Result<Exit, Failure> {
     if args.once {
-        let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-        let encoder = Encoder::new(watcher, args.compat, true);
+        let monitor = Monitor::start(|| args.host.tree(), args.plan())?;
+        let encoder = Encoder::new(monitor, args.compat, true);
         output::answer(&encoder.print(ONCE_TIMEOUT))?;
         return Ok(Exit::Done);
     }
@@ -52,8 +52,8 @@ async fn serve(args: &ExporterArgs, rules: AccessRules) -> Result<(), Failure> {
         Some(address) => Some(serve::bind(address, "--listen").await?),
         None => None,
     };
-    let watcher = Watcher::start(|| args.host.tree(), args.plan())?;
-    let encoder = Arc::new(Encoder::new(watcher, args.compat, false));
+    let monitor = Monitor::start(|| args.host.tree(), args.plan())?;
+    let encoder = Arc::new(Encoder::new(monitor, args.compat, false));
     let (phase, life) = watch::channel(Phase::Serving);
     let file = args.textfile.as_deref().map(|folder| TextFile::new(folder, encoder.clone()));
     let writing = file.map(|file| {

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use doctor::watch::MachineSample;
+use doctor::monitoring::MachineSample;
 
 use super::history;
 use super::probe::Prober;
 use super::record::Recording;
 use super::replay::Replay;
 use super::store::StorePoller;
+use crate::monitoring::Monitor;
 use crate::output::Failure;
-use crate::watch::Watcher;
 
 /// An event of a feed.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) enum FeedCommand {
 /// Samples of this machine.
 #[derive(Debug)]
 pub(super) struct Live {
-    pub(super) watcher: Watcher,
+    pub(super) monitor: Monitor,
     pub(super) store: Option<StorePoller>,
     pub(super) prober: Option<Prober>,
     pub(super) interval: Duration,
@@ -123,7 +123,7 @@ impl Live {
         if let Some(store) = &self.store {
             store.request();
         }
-        let mut sample = self.watcher.sample(timeout);
+        let mut sample = self.monitor.sample(timeout);
         if let Some(poller) = &self.store {
             let (store, run) = poller.receive(timeout);
             sample.store = store;

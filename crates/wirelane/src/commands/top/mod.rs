@@ -30,10 +30,10 @@ use crate::arguments::host::HostArgs;
 use crate::arguments::peer::Peer;
 use crate::arguments::size::Size;
 use crate::links::endpoint;
+use crate::monitoring::{CollectionPlan, Monitor};
 use crate::output::{Exit, Failure};
 use crate::settings::Global;
 use crate::settings::Settings;
-use crate::watch::{CollectionPlan, Watcher};
 use feed::{FeedCommand, FeedEvent, Live, Replayer};
 use probe::Prober;
 use record::Recording;
@@ -127,7 +127,7 @@ impl TopArgs {
         let max_bytes = self.record_max.0 as u64;
         let record = |path: &PathBuf| Recording::create(path, max_bytes);
         let live = Live {
-            watcher: Watcher::start(move || host.tree(), plan)?,
+            monitor: Monitor::start(move || host.tree(), plan)?,
             store: self.store_poller()?,
             prober: self.prober(global)?,
             interval: self.interval,

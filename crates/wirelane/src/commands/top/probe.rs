@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-use doctor::watch::Probe;
+use doctor::monitoring::Probe;
 use fabric::link::{Endpoint, EndpointSettings, Link};
 use fabric::{Completion, Lane, Memory, Op, Pages, Region, Rights, wait};
 use kv_proto::wire::ClientHello;

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use doctor::watch::SampledPort;
+use doctor::monitoring::SampledPort;
 use metric::Value;
 use node::counters::{self, Counter, CounterSource};
 use serde::Serialize;

@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use doctor::watch::MachineSample;
+use doctor::monitoring::MachineSample;
 use serde::{Deserialize, Serialize};
 
 use crate::arguments::size;

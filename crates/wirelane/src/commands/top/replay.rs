@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use doctor::watch::MachineSample;
+use doctor::monitoring::MachineSample;
 
 use super::record::{FORMAT, Header};
 use crate::output::Failure;

@@ -3,11 +3,11 @@
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::time::{Duration, Instant};
 
-use doctor::watch::{CollectorRun, SampledStore};
+use doctor::monitoring::{CollectorRun, SampledStore};
 
 use crate::arguments::peer::Peer;
+use crate::monitoring::store_metrics;
 use crate::output::Failure;
-use crate::watch::store_metrics;
 
 /// Polls a store, on a separate thread.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use doctor::watch::MachineSample;
+use doctor::monitoring::MachineSample;
 
 use super::TopArgs;
 use super::feed::FeedEvent;

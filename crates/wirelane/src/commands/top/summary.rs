@@ -1,6 +1,8 @@
 //! The summary of one interval, from two samples: rates, state and faults. The screen and `--json` display it.
 
-use doctor::watch::{CollectorRun, MachineSample, Probe, SampledDevice, SampledPort, SampledStore};
+use doctor::monitoring::{
+    CollectorRun, MachineSample, Probe, SampledDevice, SampledPort, SampledStore,
+};
 use node::queries::NvmlGpu;
 use serde::Serialize;
 

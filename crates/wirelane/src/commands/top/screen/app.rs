@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
-use doctor::watch::MachineSample;
+use doctor::monitoring::MachineSample;
 use ratatui::widgets::TableState;
 
 use super::rows::{RowView, Sort};

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use doctor::watch::{MachineSample, Probe, SampledStore};
+use doctor::monitoring::{MachineSample, Probe, SampledStore};
 use node::Tree;
 use node::queries::{GpuReading, NvLink, NvmlGpu};
 use ratatui::Terminal;
@@ -16,8 +16,8 @@ use super::draw;
 use super::picture;
 use super::style::TerminalStyle;
 use crate::commands::top::feed::{FeedCommand, FeedEvent};
+use crate::monitoring::{CollectionPlan, Monitor};
 use crate::output::Failure;
-use crate::watch::{CollectionPlan, Watcher};
 
 const FULL: TerminalStyle = TerminalStyle { colours: true, unicode: true };
 const DOWN: u64 = 4;
@@ -27,8 +27,8 @@ const PLAIN: TerminalStyle = TerminalStyle { colours: false, unicode: false };
 fn first_sample(tree: &str) -> MachineSample {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../node/tests/trees").join(tree);
     let open = || Tree::at(&path).map_err(|error| Failure::failed(error.to_string()));
-    let watcher = Watcher::start(open, CollectionPlan::default()).expect("collectors");
-    let mut sample = watcher.sample(Duration::from_secs(60));
+    let monitor = Monitor::start(open, CollectionPlan::default()).expect("collectors");
+    let mut sample = monitor.sample(Duration::from_secs(60));
     sample.at_ms = 1_794_772_800_000;
     sample.runs.clear();
     sample
@@ -86,9 +86,9 @@ fn gpu(index: u32, second: u64) -> NvmlGpu {
     NvmlGpu { index, name, reading, ..NvmlGpu::default() }
 }
 
-fn usage(second: u64) -> node::watch::Usage {
+fn usage(second: u64) -> node::sampling::Usage {
     let spent = |part: f64| 96.0 * second as f64 * part;
-    node::watch::Usage {
+    node::sampling::Usage {
         cpus: Some(96),
         cpu_seconds: [("user".to_owned(), spent(0.25)), ("idle".to_owned(), spent(0.75))].into(),
         load1: Some(24.5),

@@ -9,8 +9,8 @@ mod rdma;
 mod usage;
 mod xids;
 
-pub use gpu::{GpuSample, GpuWatch};
-pub use nic::NicWatch;
+pub use gpu::{GpuSample, GpuSampler};
+pub use nic::NicSampler;
 pub use process_resources::process_resources;
 pub use rdma::{DeviceSample, Select, sample};
 pub use usage::Usage;

@@ -6,7 +6,7 @@ use metric::{Exposition, Row, Value};
 use node::queries::{GpuReading, NvLink, NvmlGpu};
 
 use super::labels;
-use crate::watch::rows;
+use crate::monitoring::rows;
 
 pub(super) fn expose(gpus: &[NvmlGpu], driver: Option<&str>, own: &mut Exposition) {
     for gpu in gpus {

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use doctor::watch::CollectorRun;
+use doctor::monitoring::CollectorRun;
 
 use crate::output::Failure;
 

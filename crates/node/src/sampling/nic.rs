@@ -9,7 +9,7 @@ use crate::{Reading, Tree};
 
 /// Samples the statistics of net devices. Their names are queried every minute, their values each time.
 #[derive(Debug, Default)]
-pub struct NicWatch {
+pub struct NicSampler {
     /// Opened when first needed: only the running machine needs one.
     socket: Option<EthtoolSocket>,
     names: HashMap<String, CachedNames>,
@@ -21,10 +21,10 @@ struct CachedNames {
     until: Instant,
 }
 
-impl NicWatch {
+impl NicSampler {
     /// A watch of any tree.
-    pub fn new() -> NicWatch {
-        NicWatch::default()
+    pub fn new() -> NicSampler {
+        NicSampler::default()
     }
 
     /// The statistics of a net device's driver that [`crate::counters::statistic`] knows, by the driver's names; empty if
@@ -84,7 +84,7 @@ mod tests {
             "answers": {"ethtool": {"eth0": {"statistics": {"rx_prio3_pause": 7}}}},
         });
         let tree = Tree::parse(document.to_string().as_bytes()).expect("a tree");
-        let mut watch = NicWatch::new();
+        let mut watch = NicSampler::new();
         let now = Instant::now();
         let found = watch.sample(&tree, "eth0", now);
         assert_eq!(

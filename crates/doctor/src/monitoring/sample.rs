@@ -2,7 +2,7 @@
 
 use node::Counter;
 use node::queries::{NvmlGpu, ProcessResources};
-use node::watch::Usage;
+use node::sampling::Usage;
 use serde::{Deserialize, Serialize};
 
 /// One sample. `top --record` writes it as a line of JSON, without unknown values.

@@ -14,5 +14,5 @@ mod sample;
 
 pub use list::{List, Pattern};
 pub use node::queries::ProcessResources;
-pub use rdma::{RdmaSample, RdmaWatch, Settings};
+pub use rdma::{RdmaSample, RdmaSampler, Settings};
 pub use sample::{CollectorRun, MachineSample, Probe, SampledDevice, SampledPort, SampledStore};

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
 use node::counters::{CounterSource, known_counter};
-use node::watch::{DeviceSample, NicWatch, Select};
+use node::sampling::{DeviceSample, NicSampler, Select};
 use node::{Counter, Node, PhysState, PortStatus, Reading, Role, Tree};
 
 use super::{List, SampledDevice, SampledPort};
@@ -32,7 +32,7 @@ impl Default for Settings {
 
 /// Samples the RDMA devices of a machine.
 #[derive(Debug)]
-pub struct RdmaWatch {
+pub struct RdmaSampler {
     tree: Tree,
     settings: Settings,
     facts: BTreeMap<String, Facts>,
@@ -41,7 +41,7 @@ pub struct RdmaWatch {
     shape: Vec<Shape>,
     before: Vec<SampledDevice>,
     known: BTreeSet<String>,
-    nics: NicWatch,
+    nics: NicSampler,
 }
 
 /// One sample.
@@ -64,10 +64,10 @@ struct Facts {
 
 type Shape = (String, Vec<(u32, Option<u32>, Option<u64>)>);
 
-impl RdmaWatch {
+impl RdmaSampler {
     /// A watch of this machine.
-    pub fn new(tree: Tree, settings: Settings) -> RdmaWatch {
-        RdmaWatch {
+    pub fn new(tree: Tree, settings: Settings) -> RdmaSampler {
+        RdmaSampler {
             tree,
             settings,
             facts: BTreeMap::new(),
@@ -75,7 +75,7 @@ impl RdmaWatch {
             shape: Vec::new(),
             before: Vec::new(),
             known: BTreeSet::new(),
-            nics: NicWatch::new(),
+            nics: NicSampler::new(),
         }
     }
 
@@ -83,7 +83,7 @@ impl RdmaWatch {
     pub fn sample(&mut self, now: Instant) -> RdmaSample {
         self.retry_returned_devices();
         let mut selection = Selection { settings: &self.settings, unlisted: BTreeMap::new() };
-        let samples = node::watch::sample(&self.tree, &mut selection);
+        let samples = node::sampling::sample(&self.tree, &mut selection);
         let unlisted = selection.unlisted;
         self.read_facts(&samples, now);
         let mut devices: Vec<SampledDevice> =

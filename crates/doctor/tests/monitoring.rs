@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use doctor::watch::{MachineSample, RdmaSample, RdmaWatch, Settings, exposition};
+use doctor::monitoring::{MachineSample, RdmaSample, RdmaSampler, Settings, exposition};
 use node::Tree;
 use tempfile::TempDir;
 
@@ -48,12 +48,12 @@ impl Machine {
         std::fs::remove_dir_all(self.path(device, "")).expect("it is gone");
     }
 
-    fn watch(&self, settings: Settings) -> RdmaWatch {
-        RdmaWatch::new(Tree::at(self.root.path()).expect("a tree"), settings)
+    fn watch(&self, settings: Settings) -> RdmaSampler {
+        RdmaSampler::new(Tree::at(self.root.path()).expect("a tree"), settings)
     }
 
     /// A sample, this many seconds after the start.
-    fn sample(&self, watch: &mut RdmaWatch, seconds: u64) -> RdmaSample {
+    fn sample(&self, watch: &mut RdmaSampler, seconds: u64) -> RdmaSample {
         watch.sample(self.started + Duration::from_secs(seconds))
     }
 }
@@ -156,7 +156,7 @@ fn tree(name: &str) -> Tree {
 }
 
 fn first_sample(name: &str) -> RdmaSample {
-    RdmaWatch::new(tree(name), Settings::default()).sample(Instant::now())
+    RdmaSampler::new(tree(name), Settings::default()).sample(Instant::now())
 }
 
 #[test]

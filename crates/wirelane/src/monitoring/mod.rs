@@ -9,9 +9,9 @@ pub(crate) mod store_metrics;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use doctor::watch::{CollectorRun, MachineSample, RdmaSample, RdmaWatch, Settings};
+use doctor::monitoring::{CollectorRun, MachineSample, RdmaSample, RdmaSampler, Settings};
 use node::queries::{Nvml, ProcessResourcesList};
-use node::watch::{GpuSample, GpuWatch, Usage};
+use node::sampling::{GpuSample, GpuSampler, Usage};
 use node::{Address, Tree};
 
 use crate::output::Failure;
@@ -50,7 +50,7 @@ impl Default for CollectionPlan {
 
 /// The collectors.
 #[derive(Debug)]
-pub(crate) struct Watcher {
+pub(crate) struct Monitor {
     rdma: Collector<RdmaSample>,
     gpu: Option<Collector<Gpus>>,
     host: Option<Collector<Machine>>,
@@ -71,13 +71,13 @@ struct Machine {
     usage: Usage,
 }
 
-impl Watcher {
+impl Monitor {
     /// Starts the collectors. `tree` opens the machine, for each collector separately.
     pub(crate) fn start(
         tree: impl Fn() -> Result<Tree, Failure>,
         plan: CollectionPlan,
-    ) -> Result<Watcher, Failure> {
-        Ok(Watcher {
+    ) -> Result<Monitor, Failure> {
+        Ok(Monitor {
             rdma: rdma(tree()?, &plan)?,
             gpu: plan.gpu.then(|| gpu(tree()?, &plan)).transpose()?,
             host: plan.host.then(|| host(tree()?, &plan)).transpose()?,
@@ -154,13 +154,13 @@ fn wait<T: Send + Sync + 'static>(
 }
 
 fn rdma(tree: Tree, plan: &CollectionPlan) -> Result<Collector<RdmaSample>, Failure> {
-    let mut watch = RdmaWatch::new(tree, plan.rdma.clone());
+    let mut watch = RdmaSampler::new(tree, plan.rdma.clone());
     Collector::start("rdma", plan.rdma_every, move || Ok(watch.sample(Instant::now())))
 }
 
 fn gpu(mut tree: Tree, plan: &CollectionPlan) -> Result<Collector<Gpus>, Failure> {
     // On the running machine, over a session that stays open; in a snapshot they are fixed.
-    let mut watch = tree.is_live().then(GpuWatch::open);
+    let mut watch = tree.is_live().then(GpuSampler::open);
     let read = move || match &mut watch {
         None => {
             Ok(Gpus { nvml: tree.query_results().nvml().cloned().unwrap_or_default(), none: None })
@@ -204,7 +204,7 @@ fn processes(
     tree: Tree,
     plan: &CollectionPlan,
 ) -> Result<Collector<ProcessResourcesList>, Failure> {
-    let read = move || Ok(node::watch::process_resources(&tree).unwrap_or_default());
+    let read = move || Ok(node::sampling::process_resources(&tree).unwrap_or_default());
     Collector::start("processes", plan.rdma_every, read)
 }
 

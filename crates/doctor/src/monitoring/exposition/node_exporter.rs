@@ -8,7 +8,7 @@ use node::Counter;
 use node::counters::CounterSource::{self, Counters, CountersExt, HwCounters};
 
 use super::{bytes_per_second, labels, prefix};
-use crate::watch::{MachineSample, SampledDevice, SampledPort};
+use crate::monitoring::{MachineSample, SampledDevice, SampledPort};
 
 /// The sample's ports with these names.
 pub fn expose(sample: &MachineSample) -> Exposition {

@@ -4,7 +4,7 @@ use metric::{Exposition, Row};
 use node::counters::{Counter, CounterSource, Sample};
 
 use super::{bytes_per_second, labels};
-use crate::watch::{MachineSample, SampledDevice, SampledPort, rows};
+use crate::monitoring::{MachineSample, SampledDevice, SampledPort, rows};
 
 pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Exposition) {
     for device in &sample.devices {

@@ -3,7 +3,7 @@
 use metric::Exposition;
 
 use super::labels;
-use crate::watch::{CollectorRun, MachineSample, ProcessResources, rows};
+use crate::monitoring::{CollectorRun, MachineSample, ProcessResources, rows};
 
 pub(super) fn expose(sample: &MachineSample, rdma: &mut Exposition, own: &mut Exposition) {
     sample.processes.iter().for_each(|process| add_process(rdma, process));

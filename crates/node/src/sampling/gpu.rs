@@ -23,22 +23,22 @@ pub enum GpuSample {
 /// Samples the GPUs of this machine. NVML is started once and runs on a thread of its own: a call that hangs costs
 /// its result, but does not block the caller.
 #[derive(Debug)]
-pub struct GpuWatch {
+pub struct GpuSampler {
     requests: Sender<()>,
     samples: Receiver<GpuSample>,
     /// The time of a request that is not answered yet.
     pending_since: Option<Instant>,
 }
 
-impl GpuWatch {
+impl GpuSampler {
     /// Starts a watch; NVML is started by the first sample.
-    pub fn open() -> GpuWatch {
+    pub fn open() -> GpuSampler {
         let mut session = Session::default();
-        GpuWatch::with_sampler(move || session.sample())
+        GpuSampler::with_sampler(move || session.sample())
     }
 
     /// Runs the sampler on a thread that ends with the watch.
-    fn with_sampler(mut sample: impl FnMut() -> GpuSample + Send + 'static) -> GpuWatch {
+    fn with_sampler(mut sample: impl FnMut() -> GpuSample + Send + 'static) -> GpuSampler {
         let (requests, requested) = mpsc::channel();
         let (send, samples) = mpsc::channel();
         let serve = move || {
@@ -46,7 +46,7 @@ impl GpuWatch {
         };
         // If the thread cannot be started, the first sample fails.
         let _ = std::thread::Builder::new().name("gpu watch".to_owned()).spawn(serve);
-        GpuWatch { requests, samples, pending_since: None }
+        GpuSampler { requests, samples, pending_since: None }
     }
 
     /// Takes a sample within `timeout`. While an earlier request is not answered, it fails immediately; a late
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn each_sample_is_a_new_query() {
         let mut number = 0;
-        let mut watch = GpuWatch::with_sampler(move || {
+        let mut watch = GpuSampler::with_sampler(move || {
             number += 1;
             found(&number.to_string())
         });
@@ -173,7 +173,7 @@ mod tests {
     fn a_call_that_hangs_fails_and_is_waited_for_once() {
         let (release, blocked) = mpsc::channel::<&str>();
         let (notify, answered) = mpsc::channel();
-        let mut watch = GpuWatch::with_sampler(move || {
+        let mut watch = GpuSampler::with_sampler(move || {
             let sample = blocked.recv().map_or_else(|_| found("none"), found);
             let _ = notify.send(());
             sample
@@ -198,14 +198,14 @@ mod tests {
 
     #[test]
     fn a_thread_that_ended_is_reported() {
-        let mut watch = GpuWatch::with_sampler(|| panic!("a library that fails"));
+        let mut watch = GpuSampler::with_sampler(|| panic!("a library that fails"));
         assert!(matches!(watch.sample(LONG), GpuSample::Failed(why) if why.contains("ended")));
         assert!(matches!(watch.sample(LONG), GpuSample::Failed(why) if why.contains("ended")));
     }
 
     #[test]
     fn this_machine_has_gpus_or_a_reason_for_none() {
-        match GpuWatch::open().sample(LONG) {
+        match GpuSampler::open().sample(LONG) {
             GpuSample::Gpus(found) => assert!(!found.gpus.is_empty()),
             GpuSample::NoGpus(why) | GpuSample::Failed(why) => {
                 assert!(why.contains("NVML"), "{why}")
