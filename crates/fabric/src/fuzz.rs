@@ -180,7 +180,7 @@ mod tests {
             state ^= state << 17;
             state
         };
-        for round in 0..3000 {
+        for round in 0..1000 {
             let length = random() as usize % 400;
             let mut bytes: Vec<u8> = (0..length).map(|_| random() as u8).collect();
             if round % 2 == 0 {

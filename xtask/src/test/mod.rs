@@ -48,7 +48,7 @@ pub(crate) fn run(args: &TestArgs) -> Result<(), Failure> {
         run_single("examples in comments", programs::documentation(), log)
     })?;
     if args.quick {
-        let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages; fewer seeds of link scenarios and of the disk's model";
+        let left_out = "left out by --quick: Python, Prometheus, jobs, the browser, the lab, fuzzing, the packages; fewer clients, faults of disks, and seeds of link scenarios and of the disk's model";
         return report.end(false, left_out);
     }
     let left_out = Count::Tests { left_out: usize::from(!args.full) };
@@ -163,7 +163,8 @@ fn host_tests(programs: Programs, args: &TestArgs, log: &Mutex<File>) -> Result<
             command.envs([("WIRELANE_SIMULATIONS", "5000"), ("WIRELANE_TEST_SEEDS", "10000")]);
             command.env("WIRELANE_TEST_DISK", "long");
         } else if args.quick {
-            command.envs([("WIRELANE_SIMULATIONS", "100"), ("WIRELANE_TEST_SEEDS", "100")]);
+            command.envs([("WIRELANE_SIMULATIONS", "30"), ("WIRELANE_TEST_SEEDS", "50")]);
+            command.envs([("WIRELANE_TEST_DISK", "quick"), ("WIRELANE_TEST_CLIENTS", "200")]);
         }
         (program.to_string(), command)
     };

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::disk::{client, name, value};
-use crate::durable::is_long_run;
+use crate::durable::by_run;
 
 /// A data directory, and the library.
 struct Faults {
@@ -113,7 +113,7 @@ fn work(client: &mut Client, known: &mut Known) -> bool {
 
 /// Some of the numbers from 1 on: all in a long run.
 fn calls() -> impl Iterator<Item = u32> {
-    (1..10_000).step_by(if is_long_run() { 1 } else { 13 })
+    (1..10_000).step_by(by_run(29, 13, 1))
 }
 
 /// From some call on, the disk is full: the first one, the second one, and so on, also while the store starts.

@@ -67,9 +67,13 @@ fn write(
     }
 }
 
-/// Whether faults are tried in the numbers of `cargo xtask test --full`.
-pub(super) fn is_long_run() -> bool {
-    std::env::var("WIRELANE_TEST_DISK").is_ok_and(|run| run == "long")
+/// A number for `cargo xtask test --quick`, for a usual run, and for `--full`.
+pub(super) fn by_run<T>(quick: T, usual: T, long: T) -> T {
+    match std::env::var("WIRELANE_TEST_DISK").as_deref() {
+        Ok("quick") => quick,
+        Ok("long") => long,
+        _ => usual,
+    }
 }
 
 #[test]
@@ -80,7 +84,7 @@ fn acknowledged_writes_survive_kills() {
     let start = || Server::start(&["--memory", "16MiB", "--data-dir", data]);
     let mut writers: Vec<HashMap<u64, Known>> = (0..4).map(|_| HashMap::new()).collect();
     let mut acknowledged = 0;
-    let rounds = if is_long_run() { 200 } else { 10 };
+    let rounds = by_run(4, 10, 200);
     for round in 1..=rounds {
         let mut server = start();
         let (address, over) = (server.links.clone(), AtomicBool::new(false));

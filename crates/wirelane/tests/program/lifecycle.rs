@@ -208,7 +208,7 @@ fn a_client_with_two_servers_continues_with_the_next() {
                 "--clients",
                 "3",
                 "--rate",
-                "2000",
+                "1000",
             ])
             .args(["--keys", "50", "--value-size", "20000", "--json"])
             .stdout(Stdio::piped())

@@ -11,21 +11,26 @@ use super::exposition::Scrape;
 use super::lifecycle::until;
 use super::*;
 
-const CLIENTS: usize = 1000;
 const THREADS: usize = 4;
 const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// Message buffers are kept for the next clients, sixteen per descriptor.
 const KEPT: f64 = 120.0;
 
+/// A thousand, but for `cargo xtask test --quick`.
+fn clients() -> usize {
+    let number = std::env::var("WIRELANE_TEST_CLIENTS").ok();
+    number.map_or(1000, |number| number.parse().expect("a number"))
+}
+
 /// Each client needs about ten descriptors in this process too.
-fn raise_descriptors() {
+fn raise_descriptors(clients: usize) {
     let maximum = getrlimit(Resource::Nofile).maximum;
     setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).expect("our own limit");
-    let needed = 14 * CLIENTS as u64;
+    let needed = 14 * clients as u64;
     assert!(
         maximum.is_none_or(|most| most >= needed),
-        "{maximum:?} descriptors are too few for {CLIENTS} clients: this test wants `ulimit -Hn {needed}`"
+        "{maximum:?} descriptors are too few for {clients} clients: this test wants `ulimit -Hn {needed}`"
     );
 }
 
@@ -52,7 +57,8 @@ fn work(client: &mut Client, number: usize) {
 
 #[test]
 fn a_thousand_clients_are_served_at_once() {
-    raise_descriptors();
+    let count = clients();
+    raise_descriptors(count);
     // Its log is not read.
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("settings.yaml");
@@ -71,7 +77,7 @@ fn a_thousand_clients_are_served_at_once() {
         for thread in 0..THREADS {
             let all = &all;
             scope.spawn(move || {
-                let numbers: Vec<usize> = (thread..CLIENTS).step_by(THREADS).collect();
+                let numbers: Vec<usize> = (thread..count).step_by(THREADS).collect();
                 let mut clients: Vec<Client> =
                     numbers.iter().map(|number| connect(links, *number)).collect();
                 all.wait();
@@ -92,8 +98,8 @@ fn a_thousand_clients_are_served_at_once() {
         during
     });
     eprintln!("gone after {:?}", begun.elapsed());
-    assert_eq!(during.value("wirelane_store_clients"), CLIENTS as f64);
-    assert_eq!(during.value("wirelane_store_keys"), 2.0 * CLIENTS as f64);
+    assert_eq!(during.value("wirelane_store_clients"), count as f64);
+    assert_eq!(during.value("wirelane_store_keys"), 2.0 * count as f64);
     for what in ["process_resident_memory_bytes", "process_open_fds", "process_threads"] {
         let name = format!("wirelane_{what}");
         eprintln!("{what}: {} before, {} with all", before.value(&name), during.value(&name));
@@ -126,7 +132,7 @@ fn clients_that_end_normally_are_no_failures_of_rails() {
     };
     for transport in ["shm", "tcp"] {
         let to = ["kv", "--server", &server.links, "--transport", transport];
-        let bench = ["bench", "--clients", "32", "--ops", "32000", "--read-ratio", "0"];
+        let bench = ["bench", "--clients", "32", "--ops", "8000", "--read-ratio", "0"];
         let output = run(&[&to[..], &bench, &["--value-size", "8", "--keys", "9"]].concat());
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     }

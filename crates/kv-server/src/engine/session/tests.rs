@@ -161,14 +161,14 @@ fn an_identity_that_takes_more_than_its_share_loses_its_own_sessions_first() {
 /// A write in flight keeps its session from forgetting, and removing a session that a call uses frees nothing.
 #[test]
 fn writes_in_flight_neither_exceed_the_limit_nor_evict_others() {
-    let limit = 4 << 20;
+    let limit = 1 << 20;
     let sessions = Sessions::new(1000, limit);
     let other = unused(&sessions, "other", 100);
     let mut held = Vec::new();
     for _ in 0..100 {
         let (session, _) = sessions.enter(None, "many").unwrap();
         assert_eq!(session.start_write(0), WriteStart::New, "and does not end");
-        for sequence in 1..4096 {
+        for sequence in 1..1024 {
             if session.start_write(sequence) == WriteStart::New {
                 session.finish_write(sequence, answer(sequence));
             }
