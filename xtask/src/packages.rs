@@ -123,6 +123,10 @@ pub(crate) const COMPARE_EXPORTER: &[Need] =
 pub(crate) const COMPARE_BEFORE: &[Need] =
     &[need("util-linux", "command -v taskset && command -v setpriv", "to bind programs to CPUs")];
 
+/// To count instructions.
+pub(crate) const COMPARE_INSTRUCTIONS: &[Need] =
+    &[need("valgrind", "command -v valgrind", "to count instructions")];
+
 /// To compare the store with others.
 pub(crate) const COMPARE_KV: &[Need] = &[
     need("redis-server", "command -v redis-server", "to compare with"),

@@ -2,7 +2,7 @@
 //!
 //! `perf LANE TEST SIZE ROUNDS [DEVICE PEER-DEVICE]` prints one number: microseconds for one direction
 //! (`write_lat`, the peer polls its memory; `imm_lat`, the peer waits for the immediate data; `send_lat`, for the
-//! message) or MB per second (`write_bw`); nanoseconds per operation, sixteen in flight (`write_16`);
+//! message) or MB per second (`write_bw`; `write_bw_1g` reads from 1 GiB instead of SIZE); nanoseconds per operation, sixteen in flight (`write_16`);
 //! microseconds for a request of 128 bytes that is answered by a write of SIZE with immediate data, one in flight
 //! (`rpc_lat`) or sixteen (`rpc_16`). `idle` sleeps ROUNDS seconds as a connected pair and prints the used share of a core,
 //! in percent. Lanes: shm, tcp, tcp-encrypted, verbs; libfabric's providers: ofi-tcp, ofi-shm, ofi-verbs; and links over
@@ -77,7 +77,7 @@ impl Run {
             "imm_lat" | "send_lat" => end.ping_pong(self, 1) / 2.0,
             "rpc_lat" => end.ping_pong(self, 1),
             "rpc_16" => end.ping_pong(self, RPC_DEPTH),
-            "write_bw" => end.bandwidth(self),
+            "write_bw" | "write_bw_1g" => end.bandwidth(self),
             "write_16" => end.rate(self),
             "idle" => end.idle(self),
             other => return Err(format!("unknown test {other}").into()),
@@ -100,6 +100,11 @@ impl Run {
         Ok(())
     }
 
+    /// What writes read their bytes from.
+    fn source_bytes(&self) -> usize {
+        if self.test == "write_bw_1g" { 1 << 30 } else { self.size }
+    }
+
     /// Lanes, regions, windows.
     fn connect(&self, side: Side, peer: &mut Peer) -> Outcome<End> {
         let length = match self.test.starts_with("rpc") {
@@ -108,7 +113,7 @@ impl Run {
         };
         let memory = Memory::allocate(length, Pages::Auto)?;
         memory.prefault(1, |_| ())?;
-        let source = Memory::allocate(length, Pages::Auto)?;
+        let source = Memory::allocate(length.max(self.source_bytes()), Pages::Auto)?;
         source.prefault(1, |_| ())?;
         let (mut lane, [region, source]) = match self.lane.strip_prefix("link-") {
             Some(transport) => self.connect_link(transport, side, peer, [&memory, &source])?,
@@ -321,31 +326,35 @@ impl End {
         for _ in 0..16 {
             self.ops.push_back(self.write(run.size));
         }
-        self.stream(run.rounds / 10 + 1);
+        self.stream(run.rounds / 10 + 1, 16);
         let started = Instant::now();
-        self.stream(run.rounds);
+        self.stream(run.rounds, 16);
         started.elapsed().as_nanos() as f64 / run.rounds as f64
     }
 
     /// MB per second, with as many writes in flight as other programs.
     fn bandwidth(&mut self, run: &Run) -> f64 {
         let depth = if run.lane.ends_with("verbs") { VERBS_DEPTH } else { DEPTH };
-        for _ in 0..depth {
-            self.ops.push_back(self.write(run.size));
+        let slots = run.source_bytes() / run.size;
+        for op in 0..slots.max(depth) {
+            let at = op % slots * run.size;
+            let source = self.source.slice(at..at + run.size);
+            self.ops.push_back(Op::write(1, source, self.window.at(0)));
         }
-        self.stream(run.rounds / 10 + 1);
+        self.stream(run.rounds / 10 + 1, depth);
         let started = Instant::now();
-        self.stream(run.rounds);
+        self.stream(run.rounds, depth);
         (run.rounds * run.size as u64) as f64 / 1e6 / started.elapsed().as_secs_f64()
     }
 
-    fn stream(&mut self, rounds: u64) {
+    /// Posts writes, each when it is free again, up to `depth` in flight.
+    fn stream(&mut self, rounds: u64, depth: usize) {
         let (mut posted, mut finished) = (0, 0);
         let mut waiting = VecDeque::new();
         while finished < rounds {
-            while posted < rounds && !self.ops.is_empty() {
+            while posted < rounds && posted - finished < depth as u64 && !self.ops.is_empty() {
                 waiting.extend(self.ops.drain(..));
-                let most = (rounds - posted) as usize;
+                let most = (rounds - posted).min(depth as u64 - (posted - finished)) as usize;
                 self.ops.extend(waiting.drain(..most.min(waiting.len())));
                 posted += self.lane.post(&mut self.ops) as u64;
             }

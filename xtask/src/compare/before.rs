@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::build::{self, Build};
 use super::kv::{Bench, start};
+use super::pack::Pack;
 use super::pairs::{Better, Subject, measure_pairs, print};
 use super::tools;
 use crate::{Failure, packages};
@@ -33,7 +34,9 @@ pub(super) struct BeforeArgs {
 }
 
 pub(super) fn run(args: &BeforeArgs) -> Result<(), Failure> {
-    packages::ensure(&[packages::COMPARE_BEFORE], args.yes)?;
+    if Pack::current().is_none() {
+        packages::ensure(&[packages::COMPARE_BEFORE], args.yes)?;
+    }
     let rows: Vec<Row> = rows().filter(|row| row.name.contains(&args.only)).collect();
     if rows.is_empty() {
         return Err(format!("no row has {:?} in its name", args.only));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use super::pack::Pack;
 use crate::{Failure, shell};
 
 /// The cargo profile for comparisons: optimised across crates, like published builds.
@@ -15,7 +16,10 @@ pub(super) struct Build(PathBuf);
 impl Build {
     /// The build of this tree for comparisons with other programs.
     pub(super) fn ours() -> Build {
-        Build(shell::target().join(PROFILE))
+        Build(match Pack::current() {
+            Some(pack) => pack.programs(),
+            None => shell::target().join(PROFILE),
+        })
     }
 
     /// `wirelane`, `xtask`, or an example.
@@ -25,11 +29,24 @@ impl Build {
 
     /// Builds `wirelane` and `perf` of this tree with a profile.
     pub(super) fn of_this_tree(profile: &str) -> Result<Build, Failure> {
+        if Pack::current().is_some() {
+            return Ok(Build::ours());
+        }
         build(shell::repository(), &shell::target(), profile)
+    }
+
+    /// Builds an example of the fabric in this tree.
+    pub(super) fn example(name: &str) -> Result<PathBuf, Failure> {
+        let program = ["fabric", "--example", name];
+        build_program(program, shell::repository(), &shell::target(), PROFILE)?;
+        Ok(shell::target().join(PROFILE).join("examples").join(name))
     }
 
     /// Builds them of a commit, in a separate work tree, which is kept for the next time.
     pub(super) fn of_commit(commit: &str, profile: &str) -> Result<Build, Failure> {
+        if let Some(pack) = Pack::current() {
+            return pack.before(commit).map(Build);
+        }
         let git = |arguments: &[&str]| {
             let mut git = Command::new("git");
             shell::output(git.args(arguments).current_dir(shell::repository()))
@@ -45,18 +62,24 @@ impl Build {
     }
 }
 
+/// A program by the folder of its crate, its kind, and its name.
+fn build_program(
+    [folder, kind, name]: [&str; 3],
+    tree: &Path,
+    target: &Path,
+    profile: &str,
+) -> Result<(), Failure> {
+    let manifest = format!("crates/{folder}/Cargo.toml");
+    let mut cargo = shell::cargo(&["build", "--quiet", "--locked", "--profile", profile]);
+    cargo.args(["--manifest-path", &manifest, kind, name]);
+    shell::run(cargo.current_dir(tree).env("CARGO_TARGET_DIR", target))
+}
+
 fn build(tree: &Path, target: &Path, profile: &str) -> Result<Build, Failure> {
     eprintln!("building {} with the profile {profile}", tree.display());
     // By folder: packages had other names in earlier commits.
-    for [folder, kind, name] in [["wirelane", "--bin", "wirelane"], ["fabric", "--example", "perf"]]
-    {
-        let manifest = format!("crates/{folder}/Cargo.toml");
-        let mut cargo = shell::cargo(&["build", "--quiet", "--locked", "--profile", profile]);
-        cargo
-            .args(["--manifest-path", &manifest, kind, name])
-            .current_dir(tree)
-            .env("CARGO_TARGET_DIR", target);
-        shell::run(&mut cargo)?;
+    for program in [["wirelane", "--bin", "wirelane"], ["fabric", "--example", "perf"]] {
+        build_program(program, tree, target, profile)?;
     }
     // Cargo's built-in profiles share folders.
     let folder = match profile {

@@ -8,7 +8,9 @@ mod bench;
 mod build;
 mod exporter;
 mod fabric;
+mod instructions;
 mod kv;
+mod pack;
 mod page;
 mod pairs;
 mod tools;
@@ -36,14 +38,21 @@ enum Comparison {
     Kv(kv::KvArgs),
     /// This tree and an earlier commit, on the hot paths
     Before(before::BeforeArgs),
+    /// The instructions of a message and its answer, counted by callgrind
+    Instructions(instructions::InstructionsArgs),
     /// All comparisons with other programs, as one page of Markdown
     Page(page::PageArgs),
+    /// An archive of all programs, for a machine where nothing can be installed
+    Pack(pack::PackArgs),
     /// One connection to Redis or memcached that checks every value it reads
     #[command(hide = true)]
     Generator(kv::GeneratorArgs),
     /// Files that are opened, read and closed
     #[command(hide = true)]
     Files(kv::FilesArgs),
+    /// Values that are copied out of much memory
+    #[command(hide = true)]
+    Copy(kv::CopyArgs),
 }
 
 pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
@@ -53,9 +62,12 @@ pub(crate) fn run(args: &CompareArgs) -> Result<(), Failure> {
         Comparison::Bench(args) => bench::run(args),
         Comparison::Kv(args) => kv::run(args),
         Comparison::Before(args) => before::run(args),
+        Comparison::Instructions(args) => instructions::run(args),
         Comparison::Page(args) => page::run(args),
         Comparison::Generator(args) => kv::generate(args),
+        Comparison::Pack(args) => pack::run(args),
         Comparison::Files(args) => kv::read_files(args),
+        Comparison::Copy(args) => kv::copy(args),
     }
 }
 

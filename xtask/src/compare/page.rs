@@ -7,6 +7,7 @@ use std::process::Command;
 use clap::Args;
 use serde_json::Value;
 
+use super::pack::Pack;
 use super::tools;
 use crate::{Failure, shell};
 
@@ -29,7 +30,9 @@ pub(super) struct PageArgs {
 pub(super) fn run(args: &PageArgs) -> Result<(), Failure> {
     let chosen =
         |part: &&Part| args.only.is_empty() || args.only.iter().any(|only| only == part.name);
-    let parts: Vec<&Part> = PARTS.iter().filter(chosen).collect();
+    let packed = Pack::current().is_some();
+    let parts = PARTS.iter().filter(chosen).filter(|part| part.is_packed || !packed);
+    let parts: Vec<&Part> = parts.collect();
     if let Some(unknown) =
         args.only.iter().find(|only| PARTS.iter().all(|part| part.name != **only))
     {
@@ -48,7 +51,8 @@ pub(super) fn run(args: &PageArgs) -> Result<(), Failure> {
             }
         }
     }
-    let out = args.out.clone().unwrap_or_else(|| shell::target().join("comparison.md"));
+    let folder = if packed { PathBuf::new() } else { shell::target() };
+    let out = args.out.clone().unwrap_or_else(|| folder.join("comparison.md"));
     std::fs::write(&out, &page).map_err(|error| format!("write {}: {error}", out.display()))?;
     println!("{page}");
     eprintln!("saved as {}", out.display());
@@ -64,6 +68,8 @@ struct Part {
     title: &'static str,
     /// The option for its number of pairs.
     count: &'static str,
+    /// Whether an archive of `compare pack` has its programs.
+    is_packed: bool,
 }
 
 impl Part {
@@ -74,7 +80,10 @@ impl Part {
         if args.yes {
             command.arg("--yes");
         }
-        command.current_dir(shell::repository()).stderr(std::process::Stdio::inherit());
+        if Pack::current().is_none() {
+            command.current_dir(shell::repository());
+        }
+        command.stderr(std::process::Stdio::inherit());
         let output = command.output().map_err(|error| format!("run {}: {error}", self.name))?;
         let text = String::from_utf8_lossy(&output.stdout);
         let line = text.lines().find(|line| line.starts_with('{'));
@@ -163,10 +172,25 @@ fn word<'v>(value: &'v Value, name: &str) -> &'v str {
 }
 
 const PARTS: [Part; 4] = [
-    Part { name: "exporter", title: "The exporter: node_exporter", count: "--pairs" },
-    Part { name: "fabric", title: "Lanes: UCX, iperf3, perftest", count: "--pairs" },
-    Part { name: "bench", title: "Benchmark: perftest", count: "--pairs" },
-    Part { name: "kv", title: "The store: Redis, memcached, perftest, Mooncake", count: "--runs" },
+    Part {
+        name: "exporter",
+        title: "The exporter: node_exporter",
+        count: "--pairs",
+        is_packed: false,
+    },
+    Part {
+        name: "fabric",
+        title: "Lanes: UCX, iperf3, perftest",
+        count: "--pairs",
+        is_packed: true,
+    },
+    Part { name: "bench", title: "Benchmark: perftest", count: "--pairs", is_packed: false },
+    Part {
+        name: "kv",
+        title: "The store: Redis, memcached, perftest, Mooncake",
+        count: "--runs",
+        is_packed: true,
+    },
 ];
 
 #[cfg(test)]

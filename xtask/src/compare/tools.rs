@@ -227,6 +227,32 @@ impl Drop for Running {
     }
 }
 
+/// The CPUs that a pair of programs uses.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Cpus {
+    /// One each: servers the second of the machine, clients the first.
+    One,
+    /// All of the machine.
+    All,
+}
+
+impl Cpus {
+    pub(super) fn server(self, program: &str) -> Command {
+        self.command(1, program)
+    }
+
+    pub(super) fn client(self, program: &str) -> Command {
+        self.command(0, program)
+    }
+
+    fn command(self, cpu: u32, program: &str) -> Command {
+        match self {
+            Cpus::One => bound(cpu, program),
+            Cpus::All => Command::new(program),
+        }
+    }
+}
+
 /// Bound to one CPU, if there are several.
 pub(super) fn bound(cpu: u32, program: &str) -> Command {
     if cpus() == 1 {
@@ -250,7 +276,7 @@ pub(super) fn limited(command: Command) -> Command {
     limited
 }
 
-fn cpus() -> usize {
+pub(super) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::PROFILE;
+use super::pack::Pack;
 use super::pairs::{Subject, measure_pairs, print};
 use super::tools;
 use crate::{Failure, packages, shell};
@@ -39,19 +40,14 @@ pub(super) fn run(args: &FabricArgs) -> Result<(), Failure> {
         println!("{}", Value::Array(results));
         return Ok(());
     }
-    packages::ensure(&[packages::COMPARE, packages::LAB], args.yes)?;
-    shell::run(&mut shell::cargo(&[
-        "build",
-        "--quiet",
-        "--profile",
-        PROFILE,
-        "--package",
-        "wirelane-fabric",
-        "--example",
-        "perf",
-    ]))?;
+    let packed = Pack::current().is_some();
+    if !packed {
+        packages::ensure(&[packages::COMPARE, packages::LAB], args.yes)?;
+        let build = ["build", "--quiet", "--profile", PROFILE, "--package", "wirelane-fabric"];
+        shell::run(shell::cargo(&build).args(["--example", "perf"]))?;
+    }
     let mut results = measure(HOST_ROWS, args)?;
-    if !args.no_lab {
+    if !args.no_lab && !packed {
         results.extend(tools::in_the_lab("fabric", args.pairs, &args.only, 1200)?);
     }
     if args.json {

@@ -4,17 +4,21 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use super::super::pack::Pack;
 use super::server::Server;
 use super::wirelane::{self, Bench};
 use super::{files, redis};
 use crate::{Failure, shell};
 
-/// Data folders on the disk of cargo's target folder, removed on drop.
+/// Data folders on the disk of cargo's target folder or of the archive, removed on drop.
 pub(super) struct Data(PathBuf);
 
 impl Data {
     pub(super) fn new() -> Result<Self, Failure> {
-        let path = shell::target().join("xtask/compare-disk");
+        let path = match Pack::current() {
+            Some(pack) => pack.data(),
+            None => shell::target().join("xtask/compare-disk"),
+        };
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).map_err(|error| format!("create {path:?}: {error}"))?;
         Ok(Data(path))

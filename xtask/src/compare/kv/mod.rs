@@ -1,14 +1,17 @@
 //! `cargo xtask compare kv`: compares the store with Redis and memcached on this machine, and with perftest and
 //! Mooncake in the lab.
 //!
-//! Servers run on one CPU and clients on another, the same two for all. Values are checked where
+//! Servers run on one CPU and clients on another, the same two for all, but for rows of all CPUs. Values are checked where
 //! a generator supports it. Start at `plan`, which lists the comparisons; `comparison` runs one.
 
+mod busy;
 mod comparison;
+mod copy;
 mod disk;
 mod files;
 mod generator;
 mod idle;
+mod load;
 mod memcached;
 mod memory;
 mod mooncake;
@@ -25,8 +28,10 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::build::PROFILE;
+use super::pack::Pack;
 use super::tools;
 use crate::{Failure, lab, packages, shell};
+pub(super) use copy::{CopyArgs, copy};
 pub(super) use files::{FilesArgs, read_files};
 pub(super) use generator::{GeneratorArgs, generate};
 use plan::Plan;
@@ -64,7 +69,7 @@ pub(super) fn run(args: &KvArgs) -> Result<(), Failure> {
     }
     let on_the_host = plan::on_the_host();
     let is_selected = |plans: &[Plan]| plans.iter().any(|plan| plan.matches(&args.only));
-    let with_lab = !args.no_lab && is_selected(&plan::IN_THE_LAB);
+    let with_lab = !args.no_lab && Pack::current().is_none() && is_selected(&plan::IN_THE_LAB);
     if !with_lab && !is_selected(&on_the_host) {
         return Err(format!("no row has {:?} in its name", args.only));
     }
@@ -86,6 +91,9 @@ pub(super) fn run(args: &KvArgs) -> Result<(), Failure> {
 
 /// Installs and builds what will run.
 fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failure> {
+    if Pack::current().is_some() {
+        return Ok(());
+    }
     packages::ensure(&[packages::COMPARE_KV], args.yes)?;
     if with_lab {
         packages::ensure(&[packages::LAB, packages::MOONCAKE], args.yes)?;

@@ -2,23 +2,39 @@
 
 use serde_json::Value;
 
-use super::super::tools::{perf, perftest};
+use super::super::tools::{Cpus, perf, perftest};
 use super::comparison::{Better, Candidate, Comparison, OURS, Peer};
 use super::disk::{self, Data};
-use super::generator::{self, Dialect, GeneratorArgs};
+use super::generator::Dialect;
+use super::load::{Load, benchmark_name, checked_name};
 use super::server::Server;
 use super::wirelane::{self, Bench};
-use super::{KvArgs, idle, memcached, memory, mooncake, redis};
+use super::{KvArgs, busy, copy, idle, memcached, memory, mooncake, redis};
 use crate::Failure;
 
 #[derive(Clone, Copy)]
 pub(super) enum Plan {
-    SameHost { size: usize, depth: usize },
-    TcpRate,
-    TcpBandwidth,
+    SameHost {
+        size: usize,
+        depth: usize,
+    },
+    Tcp {
+        depth: usize,
+    },
+    /// Values that together exceed every cache.
+    Gigabyte {
+        transport: &'static str,
+    },
+    ManyClients {
+        transport: &'static str,
+    },
+    Tail,
+    Busy,
     Memory,
     Idle,
-    Durable { clients: usize },
+    Durable {
+        clients: usize,
+    },
     Restart,
     Cold,
     Verbs,
@@ -28,10 +44,15 @@ pub(super) fn on_the_host() -> Vec<Plan> {
     let sizes = [64, 4 << 10, 64 << 10, 1 << 20];
     let same_host =
         sizes.iter().flat_map(|&size| [1, 16].map(|depth| Plan::SameHost { size, depth }));
-    let others = [Plan::TcpRate, Plan::TcpBandwidth, Plan::Memory, Plan::Idle];
+    let tcp = [1, 16].map(|depth| Plan::Tcp { depth });
+    let transports = ["shm", "tcp"];
+    let large = transports.map(|transport| Plan::Gigabyte { transport });
+    let many = transports.map(|transport| Plan::ManyClients { transport });
+    let others = [Plan::Tail, Plan::Busy, Plan::Memory, Plan::Idle];
     let durable = [1, 8].map(|clients| Plan::Durable { clients });
     let on_disk = [Plan::Restart, Plan::Cold];
-    same_host.chain(others).chain(durable).chain(on_disk).collect()
+    let in_memory = same_host.chain(tcp).chain(large).chain(many).chain(others);
+    in_memory.chain(durable).chain(on_disk).collect()
 }
 
 /// Soft-RoCE in an emulated machine: only the ratio is meaningful.
@@ -50,8 +71,11 @@ impl Plan {
     pub(super) fn run(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         match self {
             Plan::SameHost { size, depth } => self.same_host(size, depth, args),
-            Plan::TcpRate => self.tcp_rate(args),
-            Plan::TcpBandwidth => self.tcp_bandwidth(args),
+            Plan::Tcp { depth } => self.tcp(depth, args),
+            Plan::Gigabyte { transport } => self.gigabyte(transport, args),
+            Plan::ManyClients { transport } => self.many_clients(transport, args),
+            Plan::Tail => self.tail(args),
+            Plan::Busy => self.busy(args),
             Plan::Memory => self.memory(args),
             Plan::Idle => self.idle(args),
             Plan::Durable { clients } => self.durable(clients, args),
@@ -64,11 +88,19 @@ impl Plan {
     fn name(self) -> String {
         match self {
             Plan::SameHost { size, depth } => {
-                let depth = if depth == 1 { "one at a time" } else { "sixteen in flight" };
-                format!("{}, same host, {depth}", size_text(size))
+                format!("{}, same host, {}", size_text(size), in_flight(depth))
             }
-            Plan::TcpRate => "4 KiB, tcp, sixteen in flight".to_owned(),
-            Plan::TcpBandwidth => "1 MiB, tcp, sixteen in flight".to_owned(),
+            Plan::Tcp { depth } => format!("4 KiB, tcp, {}", in_flight(depth)),
+            Plan::Gigabyte { transport } => {
+                format!("1 MiB, {transport}, out of 1 GB, sixteen in flight")
+            }
+            Plan::ManyClients { transport } => {
+                format!("4 KiB, {transport}, eight clients, sixteen in flight each, all CPUs")
+            }
+            Plan::Tail => {
+                "64 KiB, same host, eight clients, sixteen in flight each, all CPUs".to_owned()
+            }
+            Plan::Busy => "4 KiB, same host, one at a time, both CPUs busy".to_owned(),
             Plan::Memory => "of a million values of 100 bytes".to_owned(),
             Plan::Idle => "CPU time in 10 s".to_owned(),
             Plan::Durable { clients: 1 } => "4 KiB, durable, sixteen in flight".to_owned(),
@@ -83,8 +115,9 @@ impl Plan {
 
     fn measures(self) -> &'static [&'static str] {
         match self {
-            Plan::SameHost { .. } | Plan::TcpRate => &["GET", "PUT"],
-            Plan::TcpBandwidth | Plan::Verbs | Plan::Cold => &["GET"],
+            Plan::SameHost { .. } | Plan::Tcp { .. } | Plan::ManyClients { .. } => &["GET", "PUT"],
+            Plan::Gigabyte { .. } | Plan::Busy | Plan::Verbs | Plan::Cold => &["GET"],
+            Plan::Tail => &["p99 of GET"],
             Plan::Durable { .. } => &["PUT"],
             Plan::Restart => &["start"],
             Plan::Memory => &["memory"],
@@ -109,8 +142,8 @@ impl Plan {
             comparison.peers.push(Peer { name: "Redis with 16 clients", programs, aim: None });
         }
         let aim = match (size, depth) {
-            (4096, 1) => Some(10.0),
-            (4096, 16) => Some(5.0),
+            (4096, 1) => Some(20.0),
+            (4096, 16) => Some(10.0),
             _ => None,
         };
         comparison.peers.insert(0, load.redis_peer(aim));
@@ -119,39 +152,92 @@ impl Plan {
         comparison.run(args.runs)
     }
 
-    fn tcp_rate(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+    fn tcp(self, depth: usize, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let redis = redis::start()?;
         let ours = ours(args, wirelane::MEMORY)?;
-        let load = Load { size: 4096, depth: 16 };
+        let load = Load { size: 4096, depth };
         let mut comparison = self.comparison("1/s", Better::More);
-        let bench = Bench {
-            transport: "tcp",
-            size: 4096,
-            depth: 16,
-            ops: load.ops() * 3,
-            device: None,
-            clients: 1,
-        };
+        let ops = load.ops() * 3;
+        let bench = Bench { transport: "tcp", size: 4096, depth, ops, device: None, clients: 1 };
         comparison.candidates.extend(ours.iter().map(|ours| bench.candidate(ours)));
         comparison.candidates.extend(load.redis(&redis));
-        comparison.peers.push(load.redis_peer(Some(2.0)));
+        let aim = if depth == 1 { 2.5 } else { 3.0 };
+        comparison.peers.push(load.redis_peer(Some(aim)));
         comparison.run(args.runs)
     }
 
-    fn tcp_bandwidth(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+    /// Our bench reads a thousand keys. What it reads over shared memory it copies once.
+    fn gigabyte(self, transport: &'static str, args: &KvArgs) -> Result<Vec<Value>, Failure> {
         let ours = ours(args, wirelane::MEMORY)?;
         let mut comparison = self.comparison("MB/s", Better::More);
-        let bench = Bench {
-            transport: "tcp",
-            size: 1 << 20,
-            depth: 16,
-            ops: 8000,
-            device: None,
-            clients: 1,
-        };
+        let (size, depth, ops) = (1 << 20, 16, 8000);
+        let bench = Bench { transport, size, depth, ops, device: None, clients: 1 };
         comparison.candidates.extend(ours.iter().map(|ours| bench.bandwidth_candidate(ours)));
-        let lane = || Ok(vec![perf(&["tcp", "write_bw", "1048576", "8000"])?]);
-        comparison.add_peer("the bare lane", "the bare lane", lane, Some(0.9));
+        if transport == "shm" {
+            let copy = move || copy::measure(1 << 30, size, ops);
+            comparison.add_peer("one core's copy", "copy", copy, Some(0.9));
+        } else {
+            let lane = || Ok(vec![perf(&["tcp", "write_bw_1g", "1048576", "8000"])?]);
+            comparison.add_peer("the bare lane", "the bare lane", lane, Some(0.85));
+        }
+        comparison.run(args.runs)
+    }
+
+    /// Neither servers nor clients are bound to a CPU.
+    fn many_clients(self, transport: &'static str, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+        let (size, depth, clients) = (4096, 16, 8);
+        let redis = redis::start_on(Cpus::All, clients)?;
+        let start = || wirelane::start_on_all_cpus(wirelane::MEMORY);
+        let ours = (!args.peers_only).then(start).transpose()?;
+        let mut comparison = self.comparison("1/s", Better::More);
+        let load = Load { size, depth };
+        let one = Bench { transport, size, depth, ops: load.ops() * 5, device: None, clients: 1 };
+        let all = Bench { ops: one.ops * clients, clients, ..one };
+        comparison.candidates.extend(ours.iter().map(|ours| all.candidate(ours)));
+        let eightfold = "wirelane, one client, times eight";
+        comparison.candidates.extend(ours.iter().map(|ours| {
+            Candidate::new(eightfold, move || {
+                Ok(one.get_and_put(ours)?.iter().map(|rate| rate * clients as f64).collect())
+            })
+        }));
+        let programs = vec![eightfold.to_owned()];
+        comparison.peers.push(Peer { name: "one client, times eight", programs, aim: None });
+        let (redis, ops) = (&redis, load.ops());
+        let threads = move || redis::benchmark_in_threads(redis, clients, depth, size, ops);
+        let program = "redis-benchmark -c 8 -P 16 --threads 8, as many threads of the server";
+        comparison.add_peer("Redis", program, threads, None);
+        comparison.run(args.runs)
+    }
+
+    fn tail(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+        let start = || wirelane::start_on_all_cpus(wirelane::MEMORY);
+        let ours = (!args.peers_only).then(start).transpose()?;
+        let mut comparison = self.comparison("ms", Better::Less);
+        comparison.limit = Some(1.0);
+        let (size, depth, clients) = (64 << 10, 16, 8);
+        let bench = Bench { transport: "shm", size, depth, ops: 200_000, device: None, clients };
+        let tail = |ours| Candidate::new(OURS, move || bench.get_tail(ours));
+        comparison.candidates.extend(ours.iter().map(tail));
+        comparison.run(args.runs)
+    }
+
+    /// Beside a loop on each of the two CPUs.
+    fn busy(self, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+        let redis = redis::start()?;
+        let ours = ours(args, wirelane::MEMORY)?;
+        let _loops = busy::start()?;
+        let load = Load { size: 4096, depth: 1 };
+        let mut comparison = self.comparison("1/s", Better::More);
+        let (size, depth, ops) = (load.size, load.depth, load.ops() * 5);
+        let bench = Bench { transport: "shm", size, depth, ops, device: None, clients: 1 };
+        comparison.candidates.extend(
+            ours.iter().map(|ours| {
+                Candidate::new(OURS, move || Ok(vec![bench.rate_of(ours, "1.0", 1000)?]))
+            }),
+        );
+        comparison.candidates.push(load.redis_benchmark(&redis, 1));
+        let programs = vec![benchmark_name(1, 1)];
+        comparison.peers.push(Peer { name: "Redis", programs, aim: Some(5.0) });
         comparison.run(args.runs)
     }
 
@@ -295,61 +381,12 @@ fn ours(args: &KvArgs, memory: &str) -> Result<Option<Server>, Failure> {
     (!args.peers_only).then(|| wirelane::start_with(memory, &[])).transpose()
 }
 
-/// The load of one connection to Redis and memcached.
-#[derive(Clone, Copy)]
-struct Load {
-    size: usize,
-    depth: usize,
-}
-
-impl Load {
-    /// For about half a second.
-    fn ops(self) -> usize {
-        match (self.size, self.depth) {
-            (..=4096, 1) => 20_000,
-            (..=4096, _) => 200_000,
-            (4097..=65536, 1) => 10_000,
-            (4097..=65536, _) => 20_000,
-            (_, 1) => 1000,
-            _ => 2000,
-        }
-    }
-
-    /// Redis measured by its own program, and by ours, which checks values.
-    fn redis<'a>(self, server: &'a Server) -> [Candidate<'a>; 2] {
-        [self.redis_benchmark(server, 1), self.checked("redis", Dialect::Redis, server)]
-    }
-
-    fn redis_benchmark<'a>(self, server: &'a Server, clients: usize) -> Candidate<'a> {
-        Candidate::new(benchmark_name(clients, self.depth), move || {
-            redis::benchmark(server, clients, self.depth, self.size, self.ops())
-        })
-    }
-
-    fn checked<'a>(self, name: &str, dialect: Dialect, server: &'a Server) -> Candidate<'a> {
-        let Load { size, depth } = self;
-        let port = server.port.clone();
-        let args = GeneratorArgs { dialect, port, size, depth, ops: self.ops(), keys: 1000 };
-        Candidate::new(checked_name(name), move || generator::measure(&args))
-    }
-
-    /// The better of the two results counts.
-    fn redis_peer(self, aim: Option<f64>) -> Peer {
-        let programs = vec![benchmark_name(1, self.depth), checked_name("redis")];
-        Peer { name: "Redis", programs, aim }
-    }
-}
-
-fn benchmark_name(clients: usize, depth: usize) -> String {
-    format!("redis-benchmark -c {clients} -P {depth}")
-}
-
-fn checked_name(server: &str) -> String {
-    format!("{server}, values checked")
-}
-
 fn mooncake_name(operation: &str) -> String {
     format!("transfer_engine_bench, {operation}")
+}
+
+fn in_flight(depth: usize) -> &'static str {
+    if depth == 1 { "one at a time" } else { "sixteen in flight" }
 }
 
 fn size_text(size: usize) -> String {

@@ -3,15 +3,22 @@
 use std::io::{self, BufRead, Write};
 use std::process::Command;
 
-use super::super::tools;
+use super::super::tools::{self, Cpus};
 use super::generator::{Op, Protocol, expect};
 use super::server::Server;
 use crate::{Failure, shell};
 
 pub(super) fn start() -> Result<Server, Failure> {
-    let port = tools::free_port()?;
-    let arguments = ["--bind", "127.0.0.1", "--port", &port, "--save", "", "--appendonly", "no"];
-    Server::start("redis-server", &arguments, port.clone())
+    start_on(Cpus::One, 1)
+}
+
+/// As [`start`], with this many threads that read and write sockets; one more executes all commands.
+pub(super) fn start_on(cpus: Cpus, threads: usize) -> Result<Server, Failure> {
+    let (port, threads) = (tools::free_port()?, threads.to_string());
+    let mut arguments = vec!["--bind", "127.0.0.1", "--port", &port, "--save", ""];
+    arguments.extend(["--appendonly", "no", "--io-threads", &threads]);
+    arguments.extend(["--io-threads-do-reads", "yes"]);
+    Server::start_on(cpus, "redis-server", &arguments, port.clone())
 }
 
 /// A server that syncs every write before it replies. By default it rewrites its log when that has doubled.
@@ -25,6 +32,17 @@ pub(super) fn start_durable(folder: &str, rewrites: bool) -> Result<Server, Fail
     Server::start("redis-server", &arguments, port.clone())
 }
 
+/// As [`benchmark`], with a thread for each client.
+pub(super) fn benchmark_in_threads(
+    server: &Server,
+    clients: usize,
+    depth: usize,
+    size: usize,
+    ops: usize,
+) -> Result<Vec<f64>, Failure> {
+    run_benchmark(server, (clients, clients), depth, size, ops)
+}
+
 /// redis-benchmark: GETs and SETs per second. It writes before it reads, always the same key, which is its
 /// fastest mode. It checks no value, but the server counts keys that
 /// it did not find.
@@ -35,9 +53,22 @@ pub(super) fn benchmark(
     size: usize,
     ops: usize,
 ) -> Result<Vec<f64>, Failure> {
-    let mut command = tools::bound(0, "redis-benchmark");
+    run_benchmark(server, (clients, 1), depth, size, ops)
+}
+
+fn run_benchmark(
+    server: &Server,
+    (clients, threads): (usize, usize),
+    depth: usize,
+    size: usize,
+    ops: usize,
+) -> Result<Vec<f64>, Failure> {
+    let mut command = server.client("redis-benchmark");
     command.args(["-h", "127.0.0.1", "-p", &server.port, "-t", "set,get", "--csv"]);
     command.args(["-c", &clients.to_string(), "-P", &depth.to_string()]);
+    if threads > 1 {
+        command.args(["--threads", &threads.to_string()]);
+    }
     command.args(["-d", &size.to_string(), "-n", &ops.to_string()]);
     let missed_before = info(server, "stats", "keyspace_misses")?;
     let output = shell::output(&mut tools::limited(command))?;
@@ -55,7 +86,7 @@ pub(super) fn sets(
     size: usize,
     (ops, keys): (usize, usize),
 ) -> Result<Vec<f64>, Failure> {
-    let mut command = tools::bound(0, "redis-benchmark");
+    let mut command = server.client("redis-benchmark");
     command.args(["-h", "127.0.0.1", "-p", &server.port, "-t", "set", "--csv"]);
     command.args(["-c", &clients.to_string(), "-P", &depth.to_string()]);
     command.args(["-d", &size.to_string(), "-n", &ops.to_string(), "-r", &keys.to_string()]);

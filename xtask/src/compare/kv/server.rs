@@ -1,8 +1,10 @@
 //! A server to be measured: its process, memory and CPU time.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-use super::super::tools;
+use super::super::tools::{self, Cpus};
 use crate::Failure;
 
 /// A running server, killed on drop.
@@ -11,24 +13,52 @@ pub(in super::super) struct Server {
     /// The program; clients of our store are the same program.
     pub(super) program: String,
     pub(super) port: String,
+    cpus: Cpus,
+    log: PathBuf,
 }
 
 impl Server {
     /// Starts it on the servers' CPU, and waits until it listens on `port`.
     pub(super) fn start(program: &str, arguments: &[&str], port: String) -> Result<Self, Failure> {
-        let bound = tools::bound(1, program);
+        Server::start_on(Cpus::One, program, arguments, port)
+    }
+
+    /// As [`Server::start`], on these CPUs, which are also those of its clients.
+    pub(super) fn start_on(
+        cpus: Cpus,
+        program: &str,
+        arguments: &[&str],
+        port: String,
+    ) -> Result<Self, Failure> {
+        let bound = cpus.server(program);
         // The kernel kills it when we exit. setpriv and taskset execute it, so the
         // child process is the server.
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
         command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null());
-        let child = command.spawn().map_err(|error| format!("start {program}: {error}"))?;
-        let mut server = Server { child, program: program.to_owned(), port };
-        tools::wait_for_port(&server.port).map_err(|error| match server.child.try_wait() {
-            Ok(Some(status)) => format!("{program} ended with {status}"),
-            _ => format!("{program}: {error}"),
-        })?;
+        // A server of ours logs every client: hundreds of lines in a comparison.
+        let log = std::env::temp_dir().join(format!("wirelane-compare-{port}.log"));
+        let file = File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+        let child = command.stderr(file).spawn();
+        let child = child.map_err(|error| format!("start {program}: {error}"))?;
+        let mut server = Server { child, program: program.to_owned(), port, cpus, log };
+        tools::wait_for_port(&server.port).map_err(|error| server.failure(&error))?;
         Ok(server)
+    }
+
+    /// Why it does not listen, with its last line.
+    fn failure(&mut self, error: &str) -> Failure {
+        let log = std::fs::read_to_string(&self.log).unwrap_or_default();
+        let last = log.lines().last().unwrap_or_default();
+        match self.child.try_wait() {
+            Ok(Some(status)) => format!("{} ended with {status}: {last}", self.program),
+            _ => format!("{}: {error}: {last}", self.program),
+        }
+    }
+
+    /// A client of it.
+    pub(super) fn client(&self, program: &str) -> Command {
+        self.cpus.client(program)
     }
 
     /// Its resident memory in megabytes, including huge pages.
@@ -54,6 +84,7 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let _ = std::fs::remove_file(&self.log);
     }
 }
 

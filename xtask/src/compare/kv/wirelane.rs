@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::super::build::Build;
-use super::super::tools;
+use super::super::tools::{self, Cpus};
 use super::server::Server;
 use crate::{Failure, shell};
 
@@ -29,9 +29,23 @@ pub(super) fn start_with(memory: &str, more: &[&str]) -> Result<Server, Failure>
     start_program(&ours(), memory, more)
 }
 
+/// As [`start`], with our build, on all CPUs.
+pub(super) fn start_on_all_cpus(memory: &str) -> Result<Server, Failure> {
+    start_on_cpus(Cpus::All, &ours(), memory, &[])
+}
+
 fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, Failure> {
+    start_on_cpus(Cpus::One, program, memory, more)
+}
+
+fn start_on_cpus(
+    cpus: Cpus,
+    program: &str,
+    memory: &str,
+    more: &[&str],
+) -> Result<Server, Failure> {
     let http = tools::free_port()?;
-    let server = spawn_with(program, memory, &http, more)?;
+    let server = spawn_with(cpus, program, memory, &http, more)?;
     let status = format!("127.0.0.1:{http}");
     let deadline = Instant::now() + Duration::from_secs(10);
     while !healthy(&status) {
@@ -45,15 +59,21 @@ fn start_program(program: &str, memory: &str, more: &[&str]) -> Result<Server, F
 
 /// Starts a store, and waits only until its port is open.
 pub(super) fn spawn(memory: &str, more: &[&str]) -> Result<Server, Failure> {
-    spawn_with(&ours(), memory, &tools::free_port()?, more)
+    spawn_with(Cpus::One, &ours(), memory, &tools::free_port()?, more)
 }
 
-fn spawn_with(program: &str, memory: &str, http: &str, more: &[&str]) -> Result<Server, Failure> {
+fn spawn_with(
+    cpus: Cpus,
+    program: &str,
+    memory: &str,
+    http: &str,
+    more: &[&str],
+) -> Result<Server, Failure> {
     let port = tools::free_port()?;
     let (listen, status) = (format!("127.0.0.1:{port}"), format!("127.0.0.1:{http}"));
     let mut arguments = vec!["serve", "--listen", &listen, "--http", &status, "--memory", memory];
     arguments.extend(more);
-    Server::start(program, &arguments, port)
+    Server::start_on(cpus, program, &arguments, port)
 }
 
 /// A settings file with the device: with both ends on one device the wire would not be used.
@@ -94,6 +114,12 @@ impl Bench {
         Ok(vec![self.run(server, "1.0", "ops_per_s")?, self.run(server, "0.0", "ops_per_s")?])
     }
 
+    /// The 99th percentile of the time of GETs, in milliseconds.
+    pub(super) fn get_tail(self, server: &Server) -> Result<Vec<f64>, Failure> {
+        let output = self.bench(server, &["--read-ratio", "1.0", "--keys", "1000"])?;
+        Ok(vec![answer(&output, self.transport, "/latency_us/p99")? / 1e3])
+    }
+
     /// MB/s of GETs.
     pub(super) fn get_bandwidth(self, server: &Server) -> Result<Vec<f64>, Failure> {
         Ok(vec![self.run(server, "1.0", "bytes_per_s")? / 1e6])
@@ -117,7 +143,7 @@ impl Bench {
     }
 
     fn bench(self, server: &Server, more: &[&str]) -> Result<String, Failure> {
-        let mut command = tools::bound(0, &server.program);
+        let mut command = server.client(&server.program);
         command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]);
         if let Some(device) = self.device {
             command.args(["--config", &settings(device)?]);
@@ -153,12 +179,12 @@ pub(super) fn get(server: &Server, key: &str) -> Result<String, Failure> {
 }
 
 fn kv(server: &Server, words: &[&str]) -> Result<String, Failure> {
-    let mut command = tools::bound(0, &server.program);
+    let mut command = server.client(&server.program);
     command.args(["kv", "--server", &format!("127.0.0.1:{}", server.port)]).args(words);
     shell::output(&mut tools::limited(command))
 }
 
-/// A field of the document that a bench prints, if it succeeded over the right transport.
+/// A field of the document that a bench prints, or the one at a JSON pointer, if it succeeded over the right transport.
 fn answer(output: &str, transport: &str, field: &str) -> Result<f64, Failure> {
     let wrong = |what: &str| format!("{what} in the output of wirelane kv bench: {output}");
     let report: Value = serde_json::from_str(output).map_err(|_| wrong("no JSON"))?;
@@ -168,7 +194,8 @@ fn answer(output: &str, transport: &str, field: &str) -> Result<f64, Failure> {
     if report["transport"] != transport {
         return Err(wrong("another transport"));
     }
-    report[field].as_f64().ok_or_else(|| wrong(&format!("no {field}")))
+    let value = if field.starts_with('/') { report.pointer(field) } else { report.get(field) };
+    value.and_then(Value::as_f64).ok_or_else(|| wrong(&format!("no {field}")))
 }
 
 fn ours() -> String {
@@ -190,6 +217,7 @@ mod tests {
     fn fields_are_read_from_the_output() {
         assert_eq!(answer(OUTPUT, "shm", "ops_per_s"), Ok(2000.0));
         assert_eq!(answer(OUTPUT, "shm", "ops"), Ok(1000.0));
+        assert_eq!(answer(OUTPUT, "shm", "/latency_us/p99"), Ok(2.0));
     }
 
     #[test]
