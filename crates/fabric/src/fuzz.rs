@@ -69,6 +69,7 @@ mod stream_engine_target {
 
     impl Stream for FuzzedPeer {
         const IMM_WITHOUT_DATA: bool = true;
+        const WRITES_AT_ONCE: bool = true;
         const READ_AHEAD_BYTES: usize = 256;
 
         /// Accepts one chunk at a time, and nothing every other time.

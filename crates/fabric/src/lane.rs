@@ -10,6 +10,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::error::Error;
 use crate::op::{Completion, Failure, Op, Work};
+use crate::packets::Packets;
 use crate::region::{Region, Slice};
 use crate::remote::{RemoteRegion, Window};
 use crate::stats::Stats;
@@ -65,6 +66,11 @@ pub trait Lane: Send {
     ) -> bool {
         let _ = (window, offset, bytes, word);
         false
+    }
+
+    /// Its packets, if it has them.
+    fn packets(&mut self) -> Option<&mut dyn Packets> {
+        None
     }
 
     /// Prepares to sleep on [`Lane::fd`]; call nothing else in between. `false`: do not sleep, poll

@@ -28,6 +28,7 @@ mod noise;
 pub mod ofi;
 mod op;
 mod open;
+mod packets;
 mod region;
 mod registration;
 mod remote;
@@ -52,6 +53,7 @@ pub use lane::{BUSY_WAIT_TIME, Caps, Lane, PrivateMemoryPath, SPIN_TIME, busy_wa
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Slices, Work};
 pub use open::open;
+pub use packets::{Packet, PacketCounts, Packets};
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
 pub use setup::{Direction, Fabric, Side, UnconnectedLane};

@@ -86,8 +86,9 @@ impl Stats {
         }
     }
 
+    /// Counts a successful operation, or a packet.
     #[inline]
-    fn succeeded(&self, kind: OpKind, bytes: u64) {
+    pub(crate) fn succeeded(&self, kind: OpKind, bytes: u64) {
         let stats = &self.kinds[kind as usize];
         add(&stats.operations, 1);
         add(&stats.bytes, bytes);

@@ -1,7 +1,8 @@
 //! A session: an open control connection.
 
 use std::fmt;
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
+use std::mem::MaybeUninit;
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -139,15 +140,17 @@ impl Session {
 
     /// Reads from the socket; `false` if there is nothing to read.
     fn read(&mut self) -> Result<bool, SessionError> {
-        let mut bytes = [0; READ_BYTES];
+        // Most calls read nothing, so the buffer is not cleared.
+        let mut bytes = [MaybeUninit::uninit(); READ_BYTES];
         loop {
-            match (&self.socket).read(&mut bytes) {
-                Ok(0) => {
+            let read = rustix::io::read(&self.socket, &mut bytes).map(|(bytes, _)| &*bytes);
+            match read.map_err(std::io::Error::from) {
+                Ok([]) => {
                     self.read_closed = true;
                     return Err(self.end_of_stream());
                 }
-                Ok(count) => {
-                    self.opened.framing.feed(&bytes[..count]);
+                Ok(bytes) => {
+                    self.opened.framing.feed(bytes);
                     return Ok(true);
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}

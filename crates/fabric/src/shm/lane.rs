@@ -16,6 +16,7 @@ use super::share::shareable;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::packets::{Packet, PacketCounts, Packets};
 use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
@@ -92,6 +93,24 @@ impl ShmLane {
             granted: Vec::new(),
             revoker,
         })
+    }
+
+    /// Starts operations until the lane is full.
+    #[inline]
+    fn start(&mut self, ops: &mut VecDeque<Op>) {
+        while let Some(front) =
+            ops.front().filter(|op| self.engine.state.has_capacity(op, &self.caps))
+        {
+            // The bytes first, so that the peer does not wait for anything else.
+            let (result, old) = self.result(&front.work);
+            let Some(op) = ops.pop_front() else { break };
+            match result {
+                DirectResult::Placed => self.engine.state.complete(op, Ok(Done::Placed)),
+                DirectResult::Old => self.engine.state.complete(op, Ok(Done::Old(old))),
+                DirectResult::Failed(failure) => self.engine.state.complete(op, Err(failure)),
+                DirectResult::UseEngine => self.engine.start(op),
+            }
+        }
     }
 
     /// Executes an operation synchronously, if loads and stores or the kernel can access the peer's memory.
@@ -261,19 +280,7 @@ impl Lane for ShmLane {
     #[inline]
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while let Some(front) =
-            ops.front().filter(|op| self.engine.state.has_capacity(op, &self.caps))
-        {
-            // The bytes first, so that the peer does not wait for anything else.
-            let (result, old) = self.result(&front.work);
-            let Some(op) = ops.pop_front() else { break };
-            match result {
-                DirectResult::Placed => self.engine.state.complete(op, Ok(Done::Placed)),
-                DirectResult::Old => self.engine.state.complete(op, Ok(Done::Old(old))),
-                DirectResult::Failed(failure) => self.engine.state.complete(op, Err(failure)),
-                DirectResult::UseEngine => self.engine.start(op),
-            }
-        }
+        self.start(ops);
         if !self.engine.is_idle() {
             self.engine.flush();
         }
@@ -313,6 +320,10 @@ impl Lane for ShmLane {
         window.lane() == self.id
             && self.engine.state.dead().is_none()
             && write_mapped(window, offset, bytes, word, &self.connection)
+    }
+
+    fn packets(&mut self) -> Option<&mut dyn Packets> {
+        Some(self)
     }
 
     fn arm(&mut self) -> bool {
@@ -357,6 +368,31 @@ impl Lane for ShmLane {
             // The peer may be stopped while it accesses private memory: regions need the revoker when they are dropped.
             std::mem::forget(self.revoker.clone());
         }
+    }
+}
+
+impl Packets for ShmLane {
+    fn accept(&mut self, max_length: usize) {
+        self.engine.state.accept_packets(max_length);
+    }
+
+    #[inline]
+    fn send(&mut self, before: &mut VecDeque<Op>, packet: Packet<'_>) -> bool {
+        self.start(before);
+        self.engine.send_packet(before, &packet)
+    }
+
+    #[inline]
+    fn flush(&mut self) {
+        if self.engine.has_backlog(0) {
+            self.engine.flush();
+        }
+        self.wake_peer();
+    }
+
+    #[inline]
+    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts {
+        self.engine.state.take_packets(arrived, used)
     }
 }
 

@@ -116,6 +116,8 @@ fn total(parts: &[IoVec]) -> usize {
 impl Stream for Ring {
     const IMM_WITHOUT_DATA: bool = true;
 
+    const WRITES_AT_ONCE: bool = true;
+
     /// Small messages are copied twice, which saves calls.
     const READ_AHEAD_BYTES: usize = 256;
 

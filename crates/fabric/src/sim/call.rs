@@ -33,7 +33,8 @@ pub(super) struct Call {
 
 /// An operation whose sender waits.
 pub(super) struct WaitingOperation {
-    pub(super) op: Op,
+    /// `None`: a packet.
+    pub(super) op: Option<Op>,
     pub(super) posted: Duration,
     /// Whether its duration is a latency sample.
     pub(super) timed: bool,
@@ -46,6 +47,7 @@ pub(super) enum Request {
     Read { key: u128, offset: u64, length: u64 },
     Send { bytes: Vec<u8>, imm: Option<u32> },
     Atomic { key: u128, offset: u64, change: Change },
+    Packet { bytes: Vec<u8> },
 }
 
 /// The change of a value by an atomic operation.
@@ -115,7 +117,9 @@ impl Request {
     /// The payload of the request.
     pub(super) fn request_bytes(&self) -> usize {
         match self {
-            Request::Write { bytes, .. } | Request::Send { bytes, .. } => bytes.len(),
+            Request::Write { bytes, .. }
+            | Request::Send { bytes, .. }
+            | Request::Packet { bytes } => bytes.len(),
             Request::Read { .. } | Request::Atomic { .. } => 0,
         }
     }
@@ -130,7 +134,7 @@ impl Request {
 }
 
 impl Answer {
-    /// Copies the answer to the operation's memory.
+    /// Copies the answer to the operation's memory. For a packet there is none.
     pub(super) fn deliver(&self, work: &Work) -> Done {
         match self {
             Answer::Placed => Done::Placed,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::call::{Answer, Change, Request, scatter};
 use crate::grants::Grants;
 use crate::op::{Completion, Done, Failure, Op, OpKind, Work};
+use crate::packets::ReceivedPackets;
 use crate::region::Rights;
 use crate::setup::Side;
 
@@ -28,6 +29,12 @@ pub(super) struct End {
     /// The number of started calls: the order of the next.
     pub(super) calls_started: u64,
     pub(super) arrivals: Arrivals,
+    /// Packets that have arrived, and calls of those sent: whether each was answered, from the oldest that was not.
+    pub(super) packets: ReceivedPackets,
+    sent_packets: VecDeque<(u64, bool)>,
+    pub(super) packets_delivered: u64,
+    /// Why it is dead.
+    pub(super) failure: Option<Failure>,
     /// Completions that were not polled yet.
     completions: VecDeque<TimedCompletion>,
     /// Numbers of operations posted and not returned: receives, and all others.
@@ -105,6 +112,10 @@ impl End {
             max_unexpected,
             calls_started: 0,
             arrivals: Arrivals::default(),
+            packets: ReceivedPackets::default(),
+            sent_packets: VecDeque::new(),
+            packets_delivered: 0,
+            failure: None,
             completions: VecDeque::new(),
             receives_in_use: 0,
             others_in_use: 0,
@@ -126,8 +137,51 @@ impl End {
     ) {
         let completion = Completion { op_id: op.op_id, outcome, work: op.work };
         self.completions.push_back(TimedCompletion { completion, took });
+        self.signal();
+    }
+
+    fn signal(&self) {
         // Fails only if the eventfd's counter overflows.
         let _ = rustix::io::write(&*self.wakeup, &1u64.to_ne_bytes());
+    }
+
+    /// A call of ours ends.
+    pub(super) fn finish_call(
+        &mut self,
+        id: u64,
+        op: Option<Op>,
+        outcome: Result<Done, Failure>,
+        took: Option<Duration>,
+    ) {
+        match op {
+            Some(op) => self.finish(op, outcome, took),
+            None => {
+                self.others_in_use -= 1;
+                self.packet_answered(id, outcome.is_ok());
+            }
+        }
+    }
+
+    pub(super) fn packet_sent(&mut self, id: u64) {
+        self.others_in_use += 1;
+        self.sent_packets.push_back((id, false));
+    }
+
+    fn packet_answered(&mut self, id: u64, delivered: bool) {
+        if let Some((_, done)) = self.sent_packets.iter_mut().find(|(sent, _)| *sent == id) {
+            *done = delivered;
+        }
+        while let Some((_, true)) = self.sent_packets.front() {
+            self.sent_packets.pop_front();
+            self.packets_delivered += 1;
+        }
+        self.signal();
+    }
+
+    /// It ends, if it did not before.
+    pub(super) fn end(&mut self, failure: Failure) {
+        self.failure.get_or_insert(failure);
+        self.signal();
     }
 
     /// The next completion.
@@ -139,11 +193,13 @@ impl End {
 
     /// Resets the eventfd if there are no completions. Returns whether there are none.
     pub(super) fn clear_wakeup(&self) -> bool {
-        if self.completions.is_empty() {
+        let unnoticed_end = self.packets.are_accepted() && self.failure.is_some();
+        let idle = self.completions.is_empty() && self.packets.is_empty() && !unnoticed_end;
+        if idle {
             // Does not block; fails harmlessly if it was not signalled.
             let _ = rustix::io::read(&*self.wakeup, &mut [0; 8]);
         }
-        self.completions.is_empty()
+        idle
     }
 
     /// Executes a peer's request, if it has the right.
@@ -156,6 +212,7 @@ impl End {
             Request::Read { key, offset, length } => self.read(*key, *offset, *length),
             Request::Send { bytes, imm } => return self.receive(bytes, bytes.len(), *imm),
             Request::Atomic { key, offset, change } => self.change(*key, *offset, *change),
+            Request::Packet { bytes } => self.receive_packet(bytes),
         };
         served.unwrap_or_else(ServeResult::Refused)
     }
@@ -195,6 +252,15 @@ impl End {
         let old = memory.load(word.offset());
         memory.store(word.offset(), change.apply(old));
         Ok(ServeResult::Done(Answer::Old(old)))
+    }
+
+    fn receive_packet(&mut self, bytes: &[u8]) -> Result<ServeResult, Failure> {
+        if !self.packets.fits(bytes.len()) {
+            return Err(Failure::ProtocolError);
+        }
+        self.packets.push(bytes.to_vec());
+        self.signal();
+        Ok(ServeResult::Done(Answer::Placed))
     }
 
     /// Whether a message finds a receive, or is kept.

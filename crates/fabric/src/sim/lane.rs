@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use super::end::{MAX_MESSAGE, MAX_SLICES};
+use super::end::{EndState, MAX_MESSAGE, MAX_SLICES};
 use super::fabric::EndGuard;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath};
-use crate::op::{Completion, Failure, Op};
+use crate::op::{Completion, Failure, Op, OpKind};
+use crate::packets::{Packet, PacketCounts, Packets};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -97,6 +98,11 @@ impl Lane for SimLane {
         done.len() - before
     }
 
+    fn packets(&mut self) -> Option<&mut dyn Packets> {
+        let has_packets = self.end.world.lock().config.packets;
+        has_packets.then_some(self as &mut dyn Packets)
+    }
+
     fn arm(&mut self) -> bool {
         let mut state = self.end.world.lock();
         state.run_due();
@@ -110,6 +116,40 @@ impl Lane for SimLane {
     fn close(&mut self) {
         self.record_end(Failure::Flushed);
         self.end.world.lock().end_lane(self.end.number);
+    }
+}
+
+impl Packets for SimLane {
+    fn accept(&mut self, max_length: usize) {
+        self.end.world.lock().end(self.end.number).packets.accept(max_length);
+    }
+
+    fn send(&mut self, before: &mut VecDeque<Op>, packet: Packet<'_>) -> bool {
+        self.post(before);
+        let mut bytes = Vec::new();
+        packet.copy_to(&mut bytes);
+        let sent = before.is_empty() && self.end.world.lock().send_packet(self.end.number, bytes);
+        if sent {
+            self.stats.succeeded(OpKind::Send, packet.total() as u64);
+        }
+        sent
+    }
+
+    fn flush(&mut self) {
+        self.end.world.lock().run_due();
+    }
+
+    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts {
+        let mut state = self.end.world.lock();
+        let end = state.end(self.end.number);
+        let before = arrived.len();
+        end.packets.take(arrived, used);
+        for packet in &arrived[before..] {
+            self.stats.succeeded(OpKind::Receive, packet.len() as u64);
+        }
+        // The owner of a killed host notices nothing.
+        let ended = end.failure.filter(|_| end.state != EndState::Killed);
+        PacketCounts { delivered: end.packets_delivered, ended }
     }
 }
 

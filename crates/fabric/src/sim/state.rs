@@ -196,19 +196,36 @@ impl State {
     }
 
     fn call(&mut self, number: u32, op: Op) {
-        let (now, id) = (self.now, self.next_call);
         let end = self.end(number);
         let (Some(request), Some(peer)) = (Request::of(&op.work), end.peer) else {
             return end.finish(op, Err(Failure::Unsupported), None);
         };
+        self.start_call(number, peer, request, Some(op));
+    }
+
+    /// Sends a packet; `false` if the lane is full.
+    pub(super) fn send_packet(&mut self, number: u32, bytes: Vec<u8>) -> bool {
+        if !self.has_capacity(number, OpKind::Send) {
+            return false;
+        }
+        let id = self.next_call;
+        let end = self.end(number);
+        // An end that is dead sends nothing, and its owner learns that it is.
+        if let (EndState::Live, Some(peer)) = (end.state, end.peer) {
+            end.packet_sent(id);
+            self.start_call(number, peer, Request::Packet { bytes }, None);
+        }
+        true
+    }
+
+    fn start_call(&mut self, number: u32, peer: u32, request: Request, op: Option<Op>) {
+        let (now, id) = (self.now, self.next_call);
+        let end = self.end(number);
         let order = end.calls_started;
         end.calls_started += 1;
         end.calls.insert(id);
-        let waiting = WaitingOperation {
-            op,
-            posted: now,
-            timed: order.is_multiple_of(OPS_PER_LATENCY_SAMPLE),
-        };
+        let timed = op.is_some() && order.is_multiple_of(OPS_PER_LATENCY_SAMPLE);
+        let waiting = WaitingOperation { op, posted: now, timed };
         self.calls.insert(id, Call::new(number, peer, order, request, waiting));
         self.next_call += 1;
         self.send(id);
@@ -228,9 +245,10 @@ impl State {
         for id in std::mem::take(&mut end.calls) {
             let call = self.calls.get_mut(&id).expect("an end's calls exist");
             let waiting = call.waiting.take().expect("an end's calls are unfinished");
-            end.finish(waiting.op, Err(Failure::Flushed), None);
+            end.finish_call(id, waiting.op, Err(Failure::Flushed), None);
             drop_finished(&mut self.calls, id);
         }
+        end.end(Failure::Flushed);
         for receive in std::mem::take(&mut end.receives) {
             end.finish(receive, Err(Failure::Flushed), None);
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::call::WaitingOperation;
 use super::end::{EndState, ServeResult};
 use super::state::{Event, State, drop_finished};
-use crate::op::Failure;
+use crate::op::{Done, Failure};
 
 impl State {
     /// Sends a call, for the first time or again.
@@ -115,11 +115,11 @@ impl State {
         let waiting = call.waiting.take().expect("checked by the caller");
         let Some(Ok(answer)) = &call.answer else { unreachable!("checked by the caller") };
         let WaitingOperation { op, posted, timed } = waiting;
-        let done = answer.deliver(&op.work);
+        let done = op.as_ref().map_or(Done::Placed, |op| answer.deliver(&op.work));
         let took = timed.then(|| self.now - posted);
         let sender = self.ends.get_mut(&call.from).expect("waits, so it lives");
         sender.calls.remove(&id);
-        sender.finish(op, Ok(done), took);
+        sender.finish_call(id, op, Ok(done), took);
         drop_finished(&mut self.calls, id);
     }
 
@@ -130,7 +130,8 @@ impl State {
         let number = call.from;
         let sender = self.ends.get_mut(&number).expect("waits, so it lives");
         sender.calls.remove(&id);
-        sender.finish(waiting.op, Err(failure), None);
+        sender.finish_call(id, waiting.op, Err(failure), None);
+        sender.end(failure);
         drop_finished(&mut self.calls, id);
         self.end_lane(number);
     }

@@ -26,6 +26,8 @@ pub struct Config {
     /// Whether lanes keep the order of operations whatever the wire does, like a reliable connection.
     /// `false`: [`Faults::reorder`] reorders operations.
     pub ordered: bool,
+    /// Whether lanes have packets. They keep the order only if operations do.
+    pub packets: bool,
     /// The time without an answer after which an operation is sent again.
     pub retransmit: Duration,
     /// How often it is sent again. After the last timeout the lane is dead: with the defaults
@@ -42,6 +44,7 @@ impl Default for Config {
             receives: 1024,
             max_unexpected: 0,
             ordered: true,
+            packets: false,
             retransmit: Duration::from_millis(50),
             retries: 7,
             receive_timeout: Duration::from_millis(500),

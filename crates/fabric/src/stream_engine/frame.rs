@@ -51,6 +51,8 @@ pub(crate) enum Kind {
     Fail = 9,
     /// Only `ack` and `credit`.
     AckOnly = 10,
+    /// Bytes for the owner of the lane.
+    Packet = 11,
 }
 
 /// The result of decoding.
@@ -77,6 +79,7 @@ impl Kind {
             8 => Kind::Old,
             9 => Kind::Fail,
             10 => Kind::AckOnly,
+            11 => Kind::Packet,
             _ => return None,
         })
     }
@@ -113,7 +116,7 @@ impl Header {
     #[inline]
     pub(crate) fn payload_length(&self) -> u64 {
         match self.kind {
-            Kind::Write | Kind::Send | Kind::Data => self.length,
+            Kind::Write | Kind::Send | Kind::Data | Kind::Packet => self.length,
             _ => 0,
         }
     }
@@ -127,7 +130,7 @@ impl Header {
     /// Whether `ack` counts it.
     #[inline]
     pub(crate) fn is_counted(&self) -> bool {
-        matches!(self.kind, Kind::Write | Kind::Send | Kind::Imm)
+        matches!(self.kind, Kind::Write | Kind::Send | Kind::Imm | Kind::Packet)
     }
 
     #[inline]
@@ -225,7 +228,7 @@ mod tests {
 
     #[test]
     fn an_invalid_header_is_a_protocol_error() {
-        for (at, value) in [(0, 0), (0, 11), (1, 2), (2, 1), (3, 1)] {
+        for (at, value) in [(0, 0), (0, 12), (1, 2), (2, 1), (3, 1)] {
             let mut bytes = [0; Header::MAX_BYTES];
             bytes[0] = 1;
             bytes[at] = value;

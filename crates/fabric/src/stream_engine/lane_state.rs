@@ -7,13 +7,19 @@ use std::time::{Duration, Instant};
 use super::in_flight::{Operation, Operations};
 use crate::grants::Grants;
 use crate::lane::Caps;
-use crate::op::{Completion, Done, Failure, Op, Work};
+use crate::op::{Completion, Done, Failure, Op, OpKind, Work};
+use crate::packets::{PacketCounts, ReceivedPackets};
 use crate::stats::{OPS_PER_LATENCY_SAMPLE, Stats};
 
 pub(crate) struct LaneState {
     pub(crate) operations: Operations,
     pub(crate) grants: Grants,
     pub(crate) stats: Arc<Stats>,
+    pub(super) packets: ReceivedPackets,
+    /// The numbers of our packets: sent, and received by the peer's lane; and the one that is timed.
+    packets_sent: u64,
+    packets_delivered: u64,
+    timed_packet: Option<(u64, Instant)>,
     /// Receives posted and not used yet, in order.
     receives: VecDeque<Op>,
     /// Numbers of receives: posted in all, used, and reported to the peer.
@@ -38,6 +44,10 @@ impl LaneState {
             operations: Operations::default(),
             grants: Grants::default(),
             stats: Arc::default(),
+            packets: ReceivedPackets::default(),
+            packets_sent: 0,
+            packets_delivered: 0,
+            timed_packet: None,
             receives: VecDeque::new(),
             posted: 0,
             used: 0,
@@ -173,6 +183,15 @@ impl LaneState {
         self.done.push(completion);
     }
 
+    /// The peer has executed a counted frame of ours.
+    #[inline]
+    pub(super) fn acknowledged(&mut self, id: u32) {
+        match id {
+            PACKET => self.packet_delivered(),
+            id => self.complete_operation(id, Done::Placed),
+        }
+    }
+
     #[inline]
     pub(super) fn complete_operation(&mut self, id: u32, done: Done) {
         if let Some(Operation { op, started, .. }) = self.operations.end(id) {
@@ -210,8 +229,52 @@ impl LaneState {
         self.waiting.is_empty() && self.dead.is_none()
     }
 
+    /// Whether there is something for the caller: completions, packets, or the end of a lane that has no receives to return.
     pub(crate) fn has_done(&self) -> bool {
-        !self.done.is_empty()
+        let unnoticed_end = self.packets.are_accepted() && self.dead.is_some();
+        !self.done.is_empty() || !self.packets.is_empty() || unnoticed_end
+    }
+
+    /// See [`Packets::take`](crate::packets::Packets::take).
+    #[inline]
+    pub(crate) fn take_packets(
+        &mut self,
+        arrived: &mut Vec<Vec<u8>>,
+        used: &mut Vec<Vec<u8>>,
+    ) -> PacketCounts {
+        self.packets.take(arrived, used);
+        PacketCounts { delivered: self.packets_delivered, ended: self.dead }
+    }
+
+    /// A packet of this length is sent.
+    #[inline]
+    pub(super) fn packet_sent(&mut self, length: usize) {
+        self.packets_sent += 1;
+        self.stats.succeeded(OpKind::Send, length as u64);
+        if let Some(started) = self.start_clock() {
+            self.timed_packet.get_or_insert((self.packets_sent, started));
+        }
+    }
+
+    #[inline]
+    fn packet_delivered(&mut self) {
+        self.packets_delivered += 1;
+        if let Some((_, started)) =
+            self.timed_packet.take_if(|(number, _)| *number == self.packets_delivered)
+        {
+            self.stats.add_latency(started.elapsed());
+        }
+    }
+
+    /// A packet has arrived.
+    #[inline]
+    pub(super) fn packet_arrived(&mut self, packet: Vec<u8>) {
+        self.stats.succeeded(OpKind::Receive, packet.len() as u64);
+        self.packets.push(packet);
+    }
+
+    pub(crate) fn accept_packets(&mut self, max_length: usize) {
+        self.packets.accept(max_length);
     }
 
     #[inline]
@@ -225,5 +288,7 @@ impl LaneState {
     }
 }
 
+/// In the place of an operation's id: a frame that is a packet.
+pub(super) const PACKET: u32 = u32::MAX;
 /// More receives than a well-behaved peer posts.
 const MAX_RECEIVES: u32 = 1 << 20;

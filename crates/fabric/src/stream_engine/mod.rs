@@ -12,9 +12,11 @@ mod in_flight;
 mod lane_state;
 mod stream;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::op::{Completion, Failure, Op, Work};
+use crate::packets::Packet;
 use crate::remote::AccessMethod;
 
 use channel::StreamChannel;
@@ -78,6 +80,17 @@ impl<S: Stream> StreamEngine<S> {
         self.queue(id);
     }
 
+    /// Sends a packet, or queues it, unless operations are left that must be before it. `flush` must follow.
+    #[inline]
+    pub(crate) fn send_packet(&mut self, before: &VecDeque<Op>, packet: &Packet<'_>) -> bool {
+        // All on one stream, which keeps their order.
+        if let Some(channel) = self.channels.first_mut().filter(|_| before.is_empty()) {
+            channel.send_packet(packet, &mut self.state);
+            return true;
+        }
+        false
+    }
+
     /// Queues an operation on one stream, or split over all.
     fn queue(&mut self, id: u32) {
         let Some(op) = self.state.operations.op(id) else { return };
@@ -130,7 +143,9 @@ impl<S: Stream> StreamEngine<S> {
         for channel in &mut self.channels {
             channel.receive(&mut self.state);
         }
-        self.send_waiting();
+        if !self.state.waiting.is_empty() {
+            self.send_waiting();
+        }
         // Before anything is sent: frames of finished operations have no memory any more.
         self.end_if_lost();
         for channel in &mut self.channels {
@@ -143,7 +158,15 @@ impl<S: Stream> StreamEngine<S> {
 
     /// Ends the lane if a stream was lost. Only after all were read: the end of one may arrive before
     /// the reason, which is on another.
+    #[inline]
     fn end_if_lost(&mut self) {
+        if self.has_lost_stream() || self.state.dead().is_some() {
+            self.end_lost();
+        }
+    }
+
+    #[cold]
+    fn end_lost(&mut self) {
         if let Some(why) = self.channels.iter().find_map(|channel| channel.lost) {
             self.state.fail(None, why, why);
         }
@@ -153,6 +176,7 @@ impl<S: Stream> StreamEngine<S> {
     }
 
     /// Whether a stream was lost since the last poll.
+    #[inline]
     pub(crate) fn has_lost_stream(&self) -> bool {
         self.channels.iter().any(|channel| channel.lost.is_some())
     }

@@ -12,6 +12,9 @@ pub(crate) trait Stream: Send {
     /// Whether peers may write over another path, and send only the immediate data.
     const IMM_WITHOUT_DATA: bool;
 
+    /// Whether small frames are written as soon as they are there: a write is no system call.
+    const WRITES_AT_ONCE: bool;
+
     /// How much to read at once where a header is expected. More saves calls if messages are small.
     const READ_AHEAD_BYTES: usize;
 

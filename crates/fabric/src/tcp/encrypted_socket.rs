@@ -109,6 +109,8 @@ impl EncryptedSocket {
 impl Stream for EncryptedSocket {
     const IMM_WITHOUT_DATA: bool = Socket::IMM_WITHOUT_DATA;
 
+    const WRITES_AT_ONCE: bool = Socket::WRITES_AT_ONCE;
+
     const READ_AHEAD_BYTES: usize = Socket::READ_AHEAD_BYTES;
 
     unsafe fn write(&mut self, parts: &[IoVec]) -> io::Result<usize> {

@@ -10,6 +10,7 @@ use super::Config;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op};
+use crate::packets::{Packet, PacketCounts, Packets};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -49,6 +50,17 @@ impl<S: Stream + AsFd> TcpLane<S> {
         let caps = Caps { ordered: sockets.len() == 1, ..CAPS };
         let engine = StreamEngine::new(sockets, config.receive_timeout);
         Ok(TcpLane { id: next_lane_id(), caps, engine, timer, epoll, writing })
+    }
+
+    /// Starts operations until the lane is full.
+    fn start(&mut self, ops: &mut VecDeque<Op>) {
+        while ops.front().is_some_and(|op| self.engine.state.has_capacity(op, &self.caps)) {
+            let Some(op) = ops.pop_front() else { break };
+            match self.caps.allow(&op.work, self.id) {
+                Ok(()) => self.engine.start(op),
+                Err(failure) => self.engine.state.complete(op, Err(failure)),
+            }
+        }
     }
 
     /// Removes the sockets of a dead lane from epoll: a closed socket would stay readable forever.
@@ -103,19 +115,17 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
 
     fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
         let before = ops.len();
-        while ops.front().is_some_and(|op| self.engine.state.has_capacity(op, &self.caps)) {
-            let Some(op) = ops.pop_front() else { break };
-            match self.caps.allow(&op.work, self.id) {
-                Ok(()) => self.engine.start(op),
-                Err(failure) => self.engine.state.complete(op, Err(failure)),
-            }
-        }
+        self.start(ops);
         self.engine.flush();
         before - ops.len()
     }
 
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
         self.engine.poll(done)
+    }
+
+    fn packets(&mut self) -> Option<&mut dyn Packets> {
+        Some(self)
     }
 
     fn arm(&mut self) -> bool {
@@ -139,6 +149,25 @@ impl<S: Stream + AsFd> Lane for TcpLane<S> {
 
     fn close(&mut self) {
         self.engine.close(Failure::Flushed);
+    }
+}
+
+impl<S: Stream + AsFd> Packets for TcpLane<S> {
+    fn accept(&mut self, max_length: usize) {
+        self.engine.state.accept_packets(max_length);
+    }
+
+    fn send(&mut self, before: &mut VecDeque<Op>, packet: Packet<'_>) -> bool {
+        self.start(before);
+        self.engine.send_packet(before, &packet)
+    }
+
+    fn flush(&mut self) {
+        self.engine.flush();
+    }
+
+    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts {
+        self.engine.state.take_packets(arrived, used)
     }
 }
 

@@ -37,6 +37,8 @@ const _: () = {
 impl Stream for Socket {
     const IMM_WITHOUT_DATA: bool = false;
 
+    const WRITES_AT_ONCE: bool = false;
+
     /// A write of up to 4 KiB is read in one call with its header and the link's message after it, and
     /// copied; the rest of longer ones is read directly into its destination.
     const READ_AHEAD_BYTES: usize = 4096 + 512;

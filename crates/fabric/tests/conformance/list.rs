@@ -50,6 +50,22 @@ macro_rules! reliable_lane {
     };
 }
 
+/// Runs every case for a lane with packets. `$ordered` is empty for a lane whose writes packets may overtake.
+#[allow(unused_macros, reason = "not every test program has such a lane")]
+macro_rules! packet_lane {
+    ($make:expr $(, $ordered:ident)?) => {
+        each_case! { packets, $make;
+            packets_of_every_size_arrive_once_and_in_order
+            many_packets_wait_for_a_peer_that_does_not_poll
+            a_packet_that_is_too_long_ends_the_lane
+            a_packet_that_nobody_accepts_ends_the_lane
+            the_end_of_a_lane_is_reported_behind_its_packets
+            a_sleeping_end_is_woken_by_a_packet
+            $($ordered)?
+        }
+    };
+}
+
 /// Runs every case for a datagram lane.
 #[allow(unused_macros, reason = "not every test program has such a lane")]
 macro_rules! datagram_lane {

@@ -5,6 +5,7 @@ mod cases;
 mod linked;
 #[macro_use]
 mod list;
+mod packets;
 mod pair;
 mod progress;
 mod refusals;
@@ -30,20 +31,31 @@ mod sim_slow_and_lossy_in_order {
     reliable_lane!(crate::sim(true, crate::slow_and_lossy));
 }
 
+mod sim_with_packets {
+    packet_lane!(crate::sim_with_packets(), a_packet_arrives_after_the_writes_before_it);
+}
+
 mod shm_between_processes_of_one_user {
     reliable_lane!(crate::shm());
+    packet_lane!(crate::shm(), a_packet_arrives_after_the_writes_before_it);
 }
 
 mod tcp_one_stream {
     reliable_lane!(crate::tcp(fabric::tcp::Config::default()));
+    packet_lane!(
+        crate::tcp(fabric::tcp::Config::default()),
+        a_packet_arrives_after_the_writes_before_it
+    );
 }
 
 mod tcp_four_streams {
     reliable_lane!(crate::tcp(fabric::tcp::Config { streams: 4, ..Default::default() }));
+    packet_lane!(crate::tcp(fabric::tcp::Config { streams: 4, ..Default::default() }));
 }
 
 mod tcp_encrypted {
     reliable_lane!(crate::encrypted());
+    packet_lane!(crate::encrypted(), a_packet_arrives_after_the_writes_before_it);
 }
 
 mod tcp_two_streams_over_a_shared_listener {
@@ -136,7 +148,15 @@ fn encrypted() -> Pair {
 }
 
 fn sim(ordered: bool, faults: impl FnOnce(&mut sim::Faults)) -> Pair {
-    let world = sim::World::with_config(7, sim::Config { ordered, ..sim::Config::default() });
+    sim_with(sim::Config { ordered, ..sim::Config::default() }, faults)
+}
+
+fn sim_with_packets() -> Pair {
+    sim_with(sim::Config { packets: true, ..sim::Config::default() }, slow_and_lossy)
+}
+
+fn sim_with(config: sim::Config, faults: impl FnOnce(&mut sim::Faults)) -> Pair {
+    let world = sim::World::with_config(7, config);
     let end = |host: &str| -> Arc<dyn Fabric> { Arc::new(world.fabric(host, "rail")) };
     let mut pair = Pair::connect(end("a"), end("b"));
     world.change("rail", faults);

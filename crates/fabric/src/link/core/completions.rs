@@ -2,10 +2,11 @@
 
 use super::Core;
 use crate::link::messages::UnnumberedMessage;
+use crate::link::messages::sent_packets::SentPacket;
 use crate::link::operations::{LaneOp, LaneOpKind, NextStep, restore_op};
 use crate::link::protocol::header::MessageClass;
-use crate::link::rails::{RECEIVE_BIT, UnconfirmedOp};
-use crate::op::{Completion, Done, Failure, Work};
+use crate::link::rails::{RECEIVE_BIT, RailLane, UnconfirmedOp};
+use crate::op::{Completion, Done, Failure, Slices, Work};
 
 impl Core {
     #[inline]
@@ -19,7 +20,57 @@ impl Core {
                 self.dispatch(rail, rest);
             }
         }
-        self.refill(rail);
+        if self.poll_packets(rail) {
+            self.give_credit(rail);
+        } else {
+            self.refill(rail);
+        }
+    }
+
+    /// Takes the packets that have arrived on a lane, and what has become of those sent; `false` if it has no packets.
+    #[inline]
+    fn poll_packets(&mut self, rail: u8) -> bool {
+        let Core { rails, packets, now, .. } = self;
+        let Some(lane) = rails.lane_mut(rail) else { return false };
+        let Some(counts) = lane.take_packets(&mut packets.arrived, &mut packets.used, *now) else {
+            return false;
+        };
+        while let Some(what) =
+            self.rails.lane_mut(rail).and_then(|lane| lane.next_delivered(counts.delivered))
+        {
+            self.message_delivered(what);
+        }
+        if !self.packets.arrived.is_empty() {
+            let mut arrived = std::mem::take(&mut self.packets.arrived);
+            for bytes in arrived.drain(..) {
+                self.receive_packet(rail, bytes);
+            }
+            self.packets.arrived = arrived;
+        }
+        if let Some(failure) = counts.ended {
+            self.packets_ended(rail, failure);
+        }
+        true
+    }
+
+    /// A lane with packets has ended: what became of the undelivered ones is decided when it is fenced.
+    #[cold]
+    fn packets_ended(&mut self, rail: u8, failure: Failure) {
+        let is_closed = self.rails.lane(rail).is_some_and(RailLane::is_closed);
+        if !is_closed {
+            self.lane_failed(rail, failure);
+        }
+        while let Some(SentPacket { what, bytes, confirmed_at }) =
+            self.rails.lane_mut(rail).and_then(RailLane::next_undelivered)
+        {
+            let lane_op = LaneOp { rail, bytes, confirmed_at, what };
+            let work = Work::Send { from: Slices::EMPTY, imm: None };
+            self.rails.get_mut(rail).lose(UnconfirmedOp {
+                lane_op,
+                failure: Failure::Flushed,
+                work,
+            });
+        }
     }
 
     /// Handles completions that are not whole operations of the caller.
@@ -64,17 +115,24 @@ impl Core {
                 }
                 self.progress(chunk.operation);
             }
-            LaneOpKind::Credit => self.return_send_buffer(rail, work),
-            LaneOpKind::Message { class, sequence } => {
+            LaneOpKind::Credit | LaneOpKind::Message { .. } => {
                 self.return_send_buffer(rail, work);
-                if let Some(row) = self.messages.outgoing_mut(class).delivered(sequence) {
-                    if let Some(operation) = self.operations.get_mut(row) {
-                        operation.message_delivered();
-                    }
-                    self.progress(row);
-                }
+                self.message_delivered(lane_op.what);
             }
             LaneOpKind::Probe => self.probe_step_done(rail),
+        }
+    }
+
+    /// The peer's end of a lane has received a message.
+    #[inline]
+    fn message_delivered(&mut self, what: LaneOpKind) {
+        if let LaneOpKind::Message { class, sequence } = what
+            && let Some(row) = self.messages.outgoing_mut(class).delivered(sequence)
+        {
+            if let Some(operation) = self.operations.get_mut(row) {
+                operation.message_delivered();
+            }
+            self.progress(row);
         }
     }
 

@@ -1,11 +1,14 @@
 //! The fast path: short writes and reads on a single rail with capacity for all of them. They stay
-//! in the caller's queue; only window and id are replaced, and restored on completion.
+//! in the caller's queue; only window and id are replaced, and restored on completion. And sends of one message each on a single
+//! rail with packets.
 
 use std::collections::VecDeque;
 
 use super::Core;
 use super::post::is_allowed;
-use crate::link::operations::{LaneOp, LaneOpKind, Operations, restore_window};
+use crate::link::messages::Message;
+use crate::link::operations::{LaneOp, LaneOpKind, MultiStepOp, Operations, restore_window};
+use crate::link::protocol::header::{Body, Header, MessageClass};
 use crate::link::rails::{RECEIVE_BIT, RailLane};
 use crate::op::{Done, Op, Work};
 
@@ -48,6 +51,43 @@ impl Core {
         // Operations that do not fit into the lane wait in its queue: they are accepted.
         lane.post(ops);
         Some(count)
+    }
+
+    /// Sends those operations at the front that are sends of one message each, if nothing is before them and the only rail in use
+    /// takes messages in packets. Returns whether there were any.
+    #[inline]
+    pub(super) fn post_short_sends(&mut self, ops: &mut VecDeque<Op>) -> bool {
+        let mut posted = false;
+        while let Some(Op { work: Work::Send { from, imm }, .. }) = ops.front() {
+            let (imm, total) = (*imm, from.total() as u64);
+            let fits = total <= self.messages.peer_max_payload()
+                && from.as_slice().len() <= self.caps.max_slices
+                && self.completions.in_flight() < self.config.depth;
+            let Some((_, lane)) = self.rails.single_active_mut() else { break };
+            let (outgoing, inbox) = self.messages.for_callers();
+            if !fits
+                || !outgoing.is_empty()
+                || !outgoing.may_send()
+                || !lane.has_message_capacity(MessageClass::Caller)
+            {
+                break;
+            }
+            let (class, sequence) = (MessageClass::Caller, outgoing.next());
+            let body = Body::Fragment { total, offset: 0, imm };
+            let taken = inbox.report_taken();
+            let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
+            let what = LaneOpKind::Message { class, sequence };
+            if !lane.send_packet(header, what, (from.as_slice(), 0, total)) {
+                break;
+            }
+            let Some(op) = ops.pop_front() else { break };
+            let timed = self.completions.posted_in_steps();
+            let row = self.operations.insert(MultiStepOp::sent(op, timed));
+            outgoing.assign_number(Message { body, operation: Some(row), payload: total });
+            self.completions.accept(1);
+            posted = true;
+        }
+        posted
     }
 
     /// Finishes a lane's completions, starting at `from`, as long as they are whole operations; returns the index of the

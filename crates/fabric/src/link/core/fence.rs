@@ -88,8 +88,10 @@ impl Core {
     fn fence(&mut self, rail: u8) {
         if let Some(lane) = self.rails.detach(rail) {
             // Messages in its slots must outlive them.
-            let inbox = self.messages.inbox_mut();
-            inbox.copy_out_of_slots(rail, |slot, payload| lane.messages().payload(slot, payload));
+            if let Some(slots) = lane.slots() {
+                let inbox = self.messages.inbox_mut();
+                inbox.copy_out_of_slots(rail, |slot, payload| slots.payload(slot, payload));
+            }
             self.rails.discard(rail, lane);
         }
         // A lane that is still being set up is not waited for, since a device may not answer: nothing was posted on it, and

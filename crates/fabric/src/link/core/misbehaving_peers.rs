@@ -8,11 +8,14 @@ use crate::link::protocol::header::{Body, Header};
 use crate::link::simulation::SimLink;
 use crate::memory::{Memory, Pages};
 use crate::op::{Completion, Op};
+use crate::packets::Packet;
 use crate::region::{Region, Rights};
 use crate::setup::register_software;
 
 /// Seeds of a run with own queues, and of one with a shared queue.
 const SEEDS: [u64; 2] = [1, 8];
+/// The seed of a run whose messages travel in packets.
+const PACKETS: u64 = 16;
 
 fn region(bytes: &[u8]) -> Region {
     let memory = Memory::allocate(4096, Pages::Plain).unwrap();
@@ -84,4 +87,36 @@ fn a_peer_without_credits_cannot_fill_memory() {
         // With a queue of its own the device refuses them.
         assert!(core.ended().is_some() || waiting == 0, "{waiting} messages wait");
     }
+}
+
+#[test]
+fn a_malformed_packet_ends_the_link() {
+    let mut sim = connected(PACKETS);
+    let packet = Packet { head: &[0xff; 64], body: &[], offset: 0, length: 0 };
+    assert!(sim.cores[1].rails.lane_mut(0).unwrap().send_raw_packet(packet));
+    for _ in 0..20 {
+        step(&mut sim, &[0, 1], &mut Vec::new());
+    }
+    let ended = sim.cores[0].ended().expect("it has ended");
+    assert!(ended.why.contains("malformed message of 64 bytes"), "{}", ended.why);
+}
+
+#[test]
+fn a_peer_whose_packets_are_not_taken_cannot_fill_memory() {
+    let mut sim = connected(PACKETS);
+    for sequence in 0..2000 {
+        let body = Body::Fragment { total: 8, offset: 0, imm: None };
+        let header = Header { sequence, freed: [0; 2], taken: 0, body };
+        let (mut bytes, own) = header.to_bytes();
+        bytes[own..own + 8].fill(1);
+        let packet = Packet { head: &bytes[..own + 8], body: &[], offset: 0, length: 0 };
+        if let Some(lane) = sim.cores[1].rails.lane_mut(0) {
+            lane.send_raw_packet(packet);
+        }
+        step(&mut sim, &[0, 1], &mut Vec::new());
+        let waiting = sim.cores[0].messages.inbox().waiting();
+        assert!(waiting <= 600, "{waiting} messages wait");
+    }
+    let ended = sim.cores[0].ended().expect("it has ended");
+    assert!(ended.why.contains("untaken messages"), "{}", ended.why);
 }

@@ -37,7 +37,7 @@ use super::rails::Rails;
 use super::rails::connector::{Connector, NewPlan};
 use super::regions::Regions;
 use crate::lane::Caps;
-use crate::op::{Completion, Failure, Op};
+use crate::op::{Completion, Failure, Op, Work};
 use crate::region::Slice;
 use crate::remote::{AccessMethod, Window};
 use crate::stats::Stats;
@@ -53,9 +53,18 @@ pub(crate) struct Core {
     messages: Messages,
     regions: Regions,
     completions: CompletionQueue,
+    packets: PacketBuffers,
     ended: Option<LinkEnd>,
     now: Duration,
     event_log: EventLog,
+}
+
+/// Buffers of packets, while a poll handles them.
+#[derive(Default)]
+struct PacketBuffers {
+    arrived: Vec<Vec<u8>>,
+    /// To be given back to a lane.
+    used: Vec<Vec<u8>>,
 }
 
 /// Why a link ended.
@@ -108,6 +117,7 @@ impl Core {
             messages: Messages::new(setup.peer_max_payload.min(config.max_payload)),
             regions: Regions::new(epochs, region_limits),
             completions: CompletionQueue::new(),
+            packets: PacketBuffers::default(),
             ended: None,
             now,
             event_log: EventLog::default(),
@@ -124,19 +134,34 @@ impl Core {
             return count;
         }
         let before = ops.len();
+        let mut to_send = self.post_short_sends(ops);
+        let mut took_messages = false;
         while let Some(op) = ops.front().filter(|op| self.has_capacity(op)) {
+            if self.only_waits(op) {
+                let Some(receive) = ops.pop_front() else { break };
+                self.messages.inbox_mut().post(receive);
+                continue;
+            }
             let refusal = self.refusal(&op.work);
             let Some(op) = ops.pop_front() else { break };
+            match op.work {
+                Work::Receive { .. } => took_messages |= self.messages.inbox().has_messages(),
+                _ => to_send = true,
+            }
             match refusal {
                 None => self.start(op),
                 Some(failure) => self.refuse(op, failure),
             }
         }
-        self.post_queued();
-        self.rails.post_queues();
-        // Receives may have freed slots. Posted operations go first.
-        self.refill_all();
-        self.rails.post_queues();
+        if to_send || took_messages {
+            self.post_queued();
+            self.rails.post_queues();
+        }
+        if took_messages {
+            // Slots are free again. Posted operations went first.
+            self.refill_all();
+            self.rails.post_queues();
+        }
         before - ops.len()
     }
 

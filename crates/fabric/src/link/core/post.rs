@@ -18,6 +18,15 @@ impl Core {
         }
     }
 
+    /// Whether it is a receive for which no message waits.
+    #[inline]
+    pub(super) fn only_waits(&self, op: &Op) -> bool {
+        let Work::Receive { into } = &op.work else { return false };
+        into.as_slice().len() <= self.caps.max_slices
+            && self.ended.is_none()
+            && !self.messages.inbox().has_messages()
+    }
+
     /// Checks that can be done here: an operation that the peer refuses would end a lane.
     #[inline]
     pub(super) fn refusal(&self, work: &Work) -> Option<Failure> {
@@ -116,7 +125,7 @@ impl Core {
             return false;
         };
         let Some(lane) = self.rails.lane(rail) else { return false };
-        if !lane.is_ordered() || !lane.messages().has_capacity(MessageClass::Caller) {
+        if !lane.is_ordered() || !lane.has_message_capacity(MessageClass::Caller) {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(row) {

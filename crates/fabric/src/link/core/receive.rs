@@ -1,11 +1,10 @@
 //! Incoming messages, on any rail: each takes effect once and in order, and messages for the caller are matched with receives.
 
 use super::Core;
-use crate::link::messages::message_buffers::Payload;
 use crate::link::messages::{Arrival, InboxMessage, InboxStep, PayloadLocation, UnnumberedMessage};
 use crate::link::operations::runs;
 use crate::link::protocol::header::{AtomicOp, Body, Header, MessageClass};
-use crate::link::rails::ReceiveOutcome;
+use crate::link::rails::{RailLane, ReceiveOutcome};
 use crate::op::{Completion, Done, Failure};
 use crate::region::Slice;
 
@@ -17,13 +16,33 @@ impl Core {
             ReceiveOutcome::Failed(failure) => return self.lane_failed(rail, failure),
             ReceiveOutcome::Message { slot, header, payload } => {
                 if self.peer_freed(rail, header.freed, header.taken) {
-                    return self.accept_message(rail, slot, &header, payload);
+                    let location = PayloadLocation::Slot { rail, slot, payload };
+                    return self.accept_message(&header, location);
                 }
                 self.free(rail, slot, header.body.class());
                 payload.begin + payload.length
             }
             ReceiveOutcome::Malformed { length } => length,
         };
+        self.malformed(rail, length);
+    }
+
+    /// A message that arrived in a packet.
+    #[inline]
+    pub(super) fn receive_packet(&mut self, rail: u8, bytes: Vec<u8>) {
+        let mut first = [0; Header::MAX_BYTES];
+        let known = bytes.len().min(Header::MAX_BYTES);
+        first[..known].copy_from_slice(&bytes[..known]);
+        match Header::parse(&first, bytes.len()) {
+            Some((header, begin)) if self.peer_freed(rail, header.freed, header.taken) => {
+                self.accept_message(&header, PayloadLocation::Copied { bytes, begin });
+            }
+            _ => self.malformed(rail, bytes.len()),
+        }
+    }
+
+    #[cold]
+    fn malformed(&mut self, rail: u8, length: usize) {
         let name = self.rails.name(rail);
         let why = format!("malformed message of {length} bytes over {name}");
         self.fail_link(Failure::ProtocolError, &why);
@@ -32,41 +51,45 @@ impl Core {
     /// Counts of the peer: slots freed, messages taken; `false` if they are invalid.
     pub(super) fn peer_freed(&mut self, rail: u8, freed: [u32; 2], taken: u32) -> bool {
         let Some(lane) = self.rails.lane_mut(rail) else { return true };
-        lane.messages_mut().peer_freed(freed)
+        lane.slots_mut().is_none_or(|slots| slots.peer_freed(freed))
             && self.messages.outgoing_mut(MessageClass::Caller).taken(taken)
     }
 
-    fn accept_message(&mut self, rail: u8, slot: u32, header: &Header, payload: Payload) {
+    fn accept_message(&mut self, header: &Header, location: PayloadLocation) {
         let class = header.body.class();
         if header.body == Body::Credit {
-            return self.free(rail, slot, class);
+            return self.release(location, class);
         }
         match self.messages.arrival(header) {
             Arrival::InOrder => {
-                self.apply(header.body, PayloadLocation::Slot { rail, slot, payload });
-                while let Some((header, payload)) = self.messages.next_early(class) {
-                    self.apply(header.body, PayloadLocation::Copied(payload));
+                self.apply(header.body, location);
+                while let Some((header, bytes)) = self.messages.next_early(class) {
+                    self.apply(header.body, PayloadLocation::Copied { bytes, begin: 0 });
                 }
             }
             Arrival::Early => {
-                let lane = self.rails.lane(rail);
-                let payload = lane.map(|lane| lane.messages().payload(slot, payload));
-                let kept = self.messages.keep(*header, payload.unwrap_or_default());
-                self.free(rail, slot, class);
+                let payload = self.payload(&location);
+                let kept = self.messages.keep(*header, payload);
+                self.release(location, class);
                 if !kept {
-                    let why = "the peer exceeds the limit of untaken messages";
-                    self.fail_link(Failure::ProtocolError, why);
+                    self.too_many_untaken();
                 }
             }
-            Arrival::Duplicate => self.free(rail, slot, class),
+            Arrival::Duplicate => self.release(location, class),
             Arrival::ProtocolError => {
-                self.free(rail, slot, class);
+                self.release(location, class);
                 self.fail_link(
                     Failure::ProtocolError,
                     "a message from the peer is too far out of order",
                 );
             }
         }
+    }
+
+    #[cold]
+    fn too_many_untaken(&mut self) {
+        let why = "the peer exceeds the limit of untaken messages";
+        self.fail_link(Failure::ProtocolError, why);
     }
 
     fn apply(&mut self, body: Body, location: PayloadLocation) {
@@ -80,7 +103,11 @@ impl Core {
                 }
                 let location = self.copy_out(location);
                 self.messages.inbox_mut().push(InboxMessage { body, location });
-                return self.match_receives();
+                self.match_receives();
+                if self.messages.has_too_many_untaken() {
+                    self.too_many_untaken();
+                }
+                return;
             }
             Body::Atomic { request, region, offset, op } => {
                 self.execute_atomic(request, region, offset, op);
@@ -94,11 +121,13 @@ impl Core {
     /// Copies a message that has to wait out of its slot, if its lane's slots are not for that.
     fn copy_out(&mut self, location: PayloadLocation) -> PayloadLocation {
         let PayloadLocation::Slot { rail, slot, payload } = location else { return location };
-        let lane = self.rails.lane_mut(rail);
-        let Some(bytes) = lane.and_then(|lane| lane.messages_mut().copy_out(slot, payload)) else {
+        let slots = self.rails.lane_mut(rail).and_then(RailLane::slots_mut);
+        let Some((slots, bytes)) =
+            slots.and_then(|slots| slots.copy_out(slot, payload).map(|bytes| (slots, bytes)))
+        else {
             return location;
         };
-        if self.rails.lane(rail).is_some_and(|lane| lane.messages().exceeds_credits()) {
+        if slots.exceeds_credits() {
             self.fail_link(
                 Failure::ProtocolError,
                 "the peer sends more messages than it has credits",
@@ -182,17 +211,23 @@ impl Core {
     fn copy(&self, location: &PayloadLocation, into: &[Slice], from: u64) -> u64 {
         match location {
             PayloadLocation::Slot { rail, slot, payload } => {
-                let lane = self.rails.lane(*rail);
-                lane.map_or(0, |lane| lane.messages().copy(*slot, *payload, into, from))
+                let slots = self.rails.lane(*rail).and_then(RailLane::slots);
+                slots.map_or(0, |slots| slots.copy(*slot, *payload, into, from))
             }
-            PayloadLocation::Copied(bytes) | PayloadLocation::CopiedFrom { bytes, .. } => {
-                let mut copied = 0;
-                for (region, run) in runs(into, from, bytes.len() as u64) {
-                    region.memory().write(run.start, &bytes[copied..copied + run.len()]);
-                    copied += run.len();
-                }
-                copied as u64
+            PayloadLocation::Copied { bytes, begin } => copy_bytes(&bytes[*begin..], into, from),
+            PayloadLocation::CopiedFrom { bytes, .. } => copy_bytes(bytes, into, from),
+        }
+    }
+
+    /// A copy of a payload.
+    fn payload(&self, location: &PayloadLocation) -> Vec<u8> {
+        match location {
+            PayloadLocation::Slot { rail, slot, payload } => {
+                let slots = self.rails.lane(*rail).and_then(RailLane::slots);
+                slots.map(|slots| slots.payload(*slot, *payload)).unwrap_or_default()
             }
+            PayloadLocation::Copied { bytes, begin } => bytes[*begin..].to_vec(),
+            PayloadLocation::CopiedFrom { bytes, .. } => bytes.clone(),
         }
     }
 
@@ -200,17 +235,34 @@ impl Core {
         match location {
             PayloadLocation::Slot { rail, slot, .. } => self.free(rail, slot, class),
             PayloadLocation::CopiedFrom { rail, .. } => {
-                if let Some(lane) = self.rails.lane_mut(rail) {
-                    lane.messages_mut().return_credit(class);
+                if let Some(slots) = self.rails.lane_mut(rail).and_then(RailLane::slots_mut) {
+                    slots.return_credit(class);
                 }
             }
-            PayloadLocation::Copied(_) => {}
+            PayloadLocation::Copied { bytes, .. } => self.packets.used.push(bytes),
         }
     }
 
     fn free(&mut self, rail: u8, slot: u32, class: MessageClass) {
-        if let Some(lane) = self.rails.lane_mut(rail) {
-            lane.messages_mut().free(slot, class);
+        if let Some(slots) = self.rails.lane_mut(rail).and_then(RailLane::slots_mut) {
+            slots.free(slot, class);
         }
     }
+}
+
+/// Copies bytes into slices at `offset`, as far as they fit; returns the number of bytes copied.
+#[inline]
+fn copy_bytes(bytes: &[u8], into: &[Slice], offset: u64) -> u64 {
+    if let ([only], 0) = (into, offset)
+        && bytes.len() <= only.len()
+    {
+        only.region().memory().write(only.offset(), bytes);
+        return bytes.len() as u64;
+    }
+    let mut copied = 0;
+    for (region, run) in runs(into, offset, bytes.len() as u64) {
+        region.memory().write(run.start, &bytes[copied..copied + run.len()]);
+        copied += run.len();
+    }
+    copied as u64
 }

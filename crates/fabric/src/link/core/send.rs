@@ -1,10 +1,12 @@
 //! Outgoing messages, on any rail with capacity, and credits for the peer.
 
 use super::Core;
+use crate::link::messages::message_buffers::MessageBuffers;
 use crate::link::messages::{Message, UnnumberedMessage};
 use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::Control;
 use crate::link::protocol::header::{Body, Header, MessageClass};
+use crate::link::rails::RailLane;
 use crate::op::{Failure, Slices, Work};
 use crate::region::Slice;
 
@@ -21,8 +23,7 @@ impl Core {
         };
         let outgoing = self.messages.outgoing_mut(class);
         if let Some(sequence) = outgoing.next_resend() {
-            self.transmit(rail, class, sequence);
-            return true;
+            return self.transmit(rail, class, sequence);
         }
         if !outgoing.may_send() {
             return false;
@@ -34,8 +35,7 @@ impl Core {
             outgoing.pop_unnumbered();
         }
         let sequence = outgoing.assign_number(message);
-        self.transmit(rail, class, sequence);
-        true
+        self.transmit(rail, class, sequence)
     }
 
     /// The next message to number, and whether it is the last: a long send has one for each fragment.
@@ -54,10 +54,10 @@ impl Core {
         operation.map_or_else(|| plain(Body::Void), |found| found.next_message(row, limit))
     }
 
-    /// Posts a message that has its sequence number.
-    fn transmit(&mut self, rail: u8, class: MessageClass, sequence: u64) {
+    /// Sends a message that has its sequence number; `false` if its lane does not take it now, and it waits to be sent again.
+    fn transmit(&mut self, rail: u8, class: MessageClass, sequence: u64) -> bool {
         let Some(message) = self.messages.outgoing_mut(class).sent_message(sequence) else {
-            return;
+            return true;
         };
         let Message { body, operation, payload } = *message;
         let operation = operation.and_then(|operation| self.operations.get(operation));
@@ -67,13 +67,22 @@ impl Core {
             }
             _ => (&[][..], 0, 0),
         };
-        let Some(lane) = self.rails.lane_mut(rail) else { return };
+        let Some(lane) = self.rails.lane_mut(rail) else { return true };
         let taken = self.messages.inbox_mut().report_taken();
         let header = Header { sequence: sequence as u32, freed: [0; 2], taken, body };
-        match lane.messages_mut().write(header, payload) {
-            Some(bytes) => self.post_message(rail, bytes, LaneOpKind::Message { class, sequence }),
+        let what = LaneOpKind::Message { class, sequence };
+        let Some(slots) = lane.slots_mut() else {
+            let sent = lane.send_packet(header, what, payload);
+            if !sent {
+                self.messages.outgoing_mut(class).queue_resend(sequence);
+            }
+            return sent;
+        };
+        match slots.write(header, payload) {
+            Some(bytes) => self.post_message(rail, bytes, what),
             None => self.fail_link(Failure::Local, "no send buffer for a message"),
         }
+        true
     }
 
     #[inline]
@@ -101,9 +110,10 @@ impl Core {
     #[inline]
     pub(super) fn return_send_buffer(&mut self, rail: u8, work: Work) {
         if let Some(lane) = self.rails.lane_mut(rail)
+            && let Some(slots) = lane.slots_mut()
             && let Work::Send { from: Slices::One(buffer), .. } = work
         {
-            lane.messages_mut().return_buffer(buffer);
+            slots.return_buffer(buffer);
         }
     }
 
@@ -129,23 +139,38 @@ impl Core {
     /// Sends credits to a peer that may wait for them. If the peer has no slot for that on the
     /// lane, because messages of both ends crossed, they are sent over the control connection.
     #[inline]
-    fn give_credit(&mut self, rail: u8) {
+    pub(super) fn give_credit(&mut self, rail: u8) {
+        let slots = self.rails.lane(rail).and_then(RailLane::slots);
+        if slots.is_some_and(MessageBuffers::is_credit_due) || self.messages.inbox().is_report_due()
+        {
+            self.send_credit(rail);
+        }
+    }
+
+    fn send_credit(&mut self, rail: u8) {
         let entry = self.rails.get_mut(rail);
         let (generation, connected) = (entry.generation(), entry.is_peer_connected());
-        let Some(lane) = entry.lane_mut() else { return };
-        let owes = lane.messages().is_credit_due() || self.messages.inbox().is_report_due();
-        if !owes || !connected {
+        let Some(lane) = entry.lane_mut().filter(|lane| connected && !lane.is_closed()) else {
             return;
-        }
+        };
         let taken = self.messages.inbox_mut().report_taken();
-        if lane.messages().can_send_credit() && lane.can_queue() {
-            let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
-            if let Some(bytes) = lane.messages_mut().write(header, (&[], 0, 0)) {
+        let header = Header { sequence: 0, freed: [0; 2], taken, body: Body::Credit };
+        let can_queue = lane.can_queue();
+        let Some(slots) = lane.slots_mut() else {
+            if !lane.has_message_capacity(MessageClass::Internal)
+                || !lane.send_packet(header, LaneOpKind::Credit, (&[], 0, 0))
+            {
+                self.messages.inbox_mut().repeat_report();
+            }
+            return;
+        };
+        if slots.can_send_credit() && can_queue {
+            if let Some(bytes) = slots.write(header, (&[], 0, 0)) {
                 self.post_message(rail, bytes, LaneOpKind::Credit);
             }
             return;
         }
-        let freed = lane.messages_mut().report_freed();
+        let freed = slots.report_freed();
         self.send_control(&Control::Freed { rail, generation, freed, taken });
     }
 }

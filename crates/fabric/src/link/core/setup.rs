@@ -3,6 +3,7 @@
 use super::Core;
 use crate::error::ErrorKind;
 use crate::link::event::EventKind;
+use crate::link::messages::message_buffers::MessageBuffers;
 use crate::link::operations::LaneOpKind;
 use crate::link::protocol::control::{Control, RailPlan};
 use crate::link::rails::connector::TaskOutput;
@@ -79,7 +80,7 @@ impl Core {
 
     fn connected(&mut self, rail: u8, mut lane: RailLane) {
         let probe = lane.grant_probe();
-        let slots = lane.messages().slots();
+        let slots = lane.slots().map_or([0; 2], MessageBuffers::slots);
         let generation = self.rails.get(rail).generation();
         self.rails.set_lane(rail, lane);
         self.refill(rail);

@@ -31,8 +31,8 @@ pub(in crate::link) struct InboxMessage {
 pub(in crate::link) enum PayloadLocation {
     /// In a receive slot of a rail.
     Slot { rail: u8, slot: u32, payload: Payload },
-    /// Copied.
-    Copied(Vec<u8>),
+    /// In a copy, from this byte on.
+    Copied { bytes: Vec<u8>, begin: usize },
     /// Copied out of a slot of a rail, whose peer waits for the credit.
     CopiedFrom { rail: u8, bytes: Vec<u8> },
 }
@@ -41,9 +41,8 @@ impl PayloadLocation {
     pub(in crate::link) fn length(&self) -> u64 {
         match self {
             PayloadLocation::Slot { payload, .. } => payload.length as u64,
-            PayloadLocation::Copied(bytes) | PayloadLocation::CopiedFrom { bytes, .. } => {
-                bytes.len() as u64
-            }
+            PayloadLocation::Copied { bytes, begin } => (bytes.len() - begin) as u64,
+            PayloadLocation::CopiedFrom { bytes, .. } => bytes.len() as u64,
         }
     }
 }
@@ -85,7 +84,7 @@ impl Inbox {
     pub(in crate::link) fn copied(&self) -> usize {
         self.messages
             .iter()
-            .filter(|message| matches!(message.location, PayloadLocation::Copied(_)))
+            .filter(|message| matches!(message.location, PayloadLocation::Copied { .. }))
             .count()
     }
 
@@ -213,7 +212,7 @@ impl Inbox {
                 }
                 _ => continue,
             };
-            message.location = PayloadLocation::Copied(bytes);
+            message.location = PayloadLocation::Copied { bytes, begin: 0 };
         }
     }
 
@@ -221,6 +220,12 @@ impl Inbox {
     pub(in crate::link) fn take_receives(&mut self) -> VecDeque<Op> {
         self.filled = 0;
         std::mem::take(&mut self.receives)
+    }
+
+    /// The number of waiting messages.
+    #[inline]
+    pub(in crate::link) fn waiting(&self) -> usize {
+        self.messages.len()
     }
 
     /// Whether messages wait.

@@ -1,6 +1,6 @@
 //! The messages of a link: outgoing, incoming, and the caller's receives.
 //!
-//! A message here is one send on a lane, at most `max_payload` bytes and its header. A send of the caller is one message, or several
+//! A message here is one packet of a lane, or one send if the lane has no packets: at most `max_payload` bytes and its header. A send of the caller is one message, or several
 //! with a *fragment* of it each. (The ranges into which writes and reads are split are *chunks*: `operations/`.)
 //!
 //! There are two classes, each with its own sequence numbers in both directions. A message gets its number when it is
@@ -23,6 +23,7 @@ mod inbox;
 mod incoming;
 pub(super) mod message_buffers;
 mod outgoing;
+pub(super) mod sent_packets;
 
 use self::inbox::Inbox;
 use self::incoming::Incoming;
@@ -66,6 +67,12 @@ impl Messages {
         &mut self.outgoing[class as usize]
     }
 
+    /// The messages to the peer's caller, and those to ours.
+    #[inline]
+    pub(super) fn for_callers(&mut self) -> (&mut Outgoing, &mut Inbox) {
+        (&mut self.outgoing[MessageClass::Caller as usize], &mut self.inbox)
+    }
+
     /// Adds a message to its class.
     pub(super) fn push(&mut self, message: UnnumberedMessage) {
         self.outgoing_mut(message.class()).push(message);
@@ -92,6 +99,12 @@ impl Messages {
         let incoming = &mut self.incoming[header.body.class() as usize];
         incoming.keep(header, payload);
         incoming.early() + self.inbox.copied() <= MAX_COPIED
+    }
+
+    /// Whether more messages wait for receives than a peer can have sent.
+    #[inline]
+    pub(super) fn has_too_many_untaken(&self) -> bool {
+        self.inbox.waiting() > MAX_COPIED
     }
 
     /// The next message of a class, if it arrived early.

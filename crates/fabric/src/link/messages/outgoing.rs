@@ -97,7 +97,9 @@ impl Outgoing {
         self.next() < self.taken + MAX_UNTAKEN_MESSAGES
     }
 
-    fn next(&self) -> u64 {
+    /// The next sequence number.
+    #[inline]
+    pub(in crate::link) fn next(&self) -> u64 {
         self.oldest + self.sent.len() as u64
     }
 

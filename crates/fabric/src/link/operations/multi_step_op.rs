@@ -74,6 +74,24 @@ impl MultiStepOp {
         }
     }
 
+    /// A send whose only message was sent.
+    #[inline]
+    pub(in crate::link) fn sent(op: Op, timed: Option<Instant>) -> Self {
+        let total = op.work.total() as u64;
+        MultiStepOp {
+            op,
+            total,
+            split: total,
+            chunks: 0,
+            messages: 1,
+            followup: Followup::Nothing,
+            failure: None,
+            started: true,
+            refusals: 0,
+            timed,
+        }
+    }
+
     /// An operation that a lane had whole, and lost: one chunk, to be posted again.
     pub(in crate::link) fn lost(op: Op, failure: Failure) -> Self {
         let mut operation = MultiStepOp::new(op, None);

@@ -35,9 +35,9 @@ pub(in crate::link) struct Hello {
 
 impl Hello {
     /// The format of an end without libfabric, or where it is not enabled.
-    const PLAIN: u8 = 1;
+    const PLAIN: u8 = 3;
     /// The same, followed by the libfabric fields.
-    const WITH_OFI: u8 = 2;
+    const WITH_OFI: u8 = 4;
 
     pub(in crate::link) fn to_bytes(&self) -> Vec<u8> {
         let with_ofi = self.transports.contains(&Transport::Ofi);
@@ -186,12 +186,12 @@ mod tests {
     }
 
     #[test]
-    fn an_end_without_libfabric_sends_format_1() {
+    fn an_end_without_libfabric_sends_the_plain_format() {
         let bytes = example().to_bytes();
-        assert_eq!((bytes[0], with_ofi().to_bytes()[0]), (1, 2));
+        assert_eq!((bytes[0], with_ofi().to_bytes()[0]), (Hello::PLAIN, Hello::WITH_OFI));
         let mut bad = with_ofi().to_bytes();
-        bad[0] = 1;
-        assert_eq!(Hello::parse(&bad), None, "libfabric fields in format 1");
+        bad[0] = Hello::PLAIN;
+        assert_eq!(Hello::parse(&bad), None, "libfabric fields in the plain format");
     }
 
     #[test]
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(Hello::parse(&[&good[..], &[0]].concat()), None);
         assert_eq!(Hello::parse(&Hello { max_payload: 1, ..example() }.to_bytes()), None);
         let mut newer = good;
-        newer[0] = 3;
+        newer[0] = Hello::WITH_OFI + 1;
         assert_eq!(Hello::parse(&newer), None);
     }
 }

@@ -100,7 +100,7 @@ impl Rails {
         let load = |rail: u8| {
             let entry = &self.rails[usize::from(rail)];
             let lane = entry.lane()?;
-            let has_capacity = lane.messages().has_capacity(class) && lane.can_queue();
+            let has_capacity = lane.has_message_capacity(class);
             // A message would wait behind other operations.
             let load = (lane.bytes_in_flight().min(max_in_flight)
                 + 64 * u64::from(lane.in_flight()))

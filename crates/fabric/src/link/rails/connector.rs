@@ -150,15 +150,24 @@ fn connect(
     offer: &[u8],
     options: &LaneOptions,
 ) -> Result<TaskOutput, Error> {
-    // Before the lane is connected, so that buffers are ready when the peer sends.
-    let messages = MessageBuffers::new(fabric, options.message_slots, options.max_payload)?;
+    // Before the lane is connected, which may take a while.
     let probe = Probe::new(&**fabric)?;
-    let lane = unconnected.connect(offer, options.timeout)?;
+    let mut lane = unconnected.connect(offer, options.timeout)?;
     if lane.caps().datagram {
         let why = "unreliable datagrams lose messages, and cannot write or read";
         let fix = "set rdma_qp_type to RC; UD is for bare lanes";
         return Err(Error::new(ErrorKind::Unsupported, "use a UD lane for a link", why, fix));
     }
+    if lane.packets().is_some() {
+        opener.lane_created(&*lane);
+        return Ok(TaskOutput::Lane(Box::new(RailLane::new(
+            lane,
+            None,
+            probe,
+            options.max_payload,
+        ))));
+    }
+    let messages = MessageBuffers::new(fabric, options.message_slots, options.max_payload)?;
     let slots = messages.receives();
     if lane.caps().receives < slots {
         let why = format!("it has {} receives, a link needs {slots}", lane.caps().receives);
@@ -166,7 +175,7 @@ fn connect(
         return Err(Error::new(ErrorKind::Unsupported, "use a lane for a link", why, fix));
     }
     opener.lane_created(&*lane);
-    Ok(TaskOutput::Lane(Box::new(RailLane::new(lane, messages, probe))))
+    Ok(TaskOutput::Lane(Box::new(RailLane::new(lane, Some(messages), probe, options.max_payload))))
 }
 
 /// Runs each task in its own thread: there are few, and each may block.

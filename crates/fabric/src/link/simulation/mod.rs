@@ -69,6 +69,8 @@ impl SimLink {
                 0 => 0,
                 _ => usize::from(config.message_slots) + usize::from(INTERNAL_SLOTS),
             },
+            // Half of the others, in larger blocks, have packets.
+            packets: ordered && seed / 16 % 2 == 1,
             ..sim::Config::default()
         };
         let world = World::with_config(seed, sim);

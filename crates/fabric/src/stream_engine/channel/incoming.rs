@@ -29,6 +29,7 @@ pub(super) enum Sink {
     Region(Slice),
     Receive(Op),
     Operation(u32),
+    Packet(Vec<u8>),
 }
 
 impl<S: Stream> StreamChannel<S> {
@@ -67,12 +68,18 @@ impl<S: Stream> StreamChannel<S> {
     /// Collects the parts to read into: the rest of a payload, then the buffer. Returns their length.
     fn collect_parts(&mut self, state: &LaneState) -> usize {
         let (start, end) = self.unread;
-        self.buffer.copy_within(start..end, 0);
+        if start < end {
+            self.buffer.copy_within(start..end, 0);
+        }
         self.unread = (0, end - start);
         self.parts.clear();
-        if let Some(incoming) = &self.incoming {
+        if self.incoming.is_none() {
+            self.parts.push(IoVec::of_bytes(&mut self.buffer[end - start..]));
+            return self.buffer.len() - (end - start);
+        }
+        if let Some(incoming) = &mut self.incoming {
             let left = incoming.left();
-            match &incoming.sink {
+            match &mut incoming.sink {
                 Sink::Region(slice) => {
                     append(&mut self.parts, std::slice::from_ref(slice), incoming.placed, left);
                 }
@@ -82,6 +89,9 @@ impl<S: Stream> StreamChannel<S> {
                 Sink::Operation(id) => {
                     let (slices, start, _) = state.operations.local(*id).unwrap_or_default();
                     append(&mut self.parts, slices, start + incoming.placed, left);
+                }
+                Sink::Packet(bytes) => {
+                    self.parts.push(IoVec::of_bytes(&mut bytes[incoming.placed..]));
                 }
             }
         }
@@ -170,7 +180,7 @@ impl<S: Stream> StreamChannel<S> {
                 if !(S::IMM_WITHOUT_DATA && header.flag) {
                     return Err(Failure::ProtocolError);
                 }
-                self.executed = self.executed.wrapping_add(1);
+                self.count_executed(false);
                 let receive = state.take_receive()?;
                 let imm = Some(header.number);
                 state.complete(receive, Ok(Done::Received { length, imm }));
@@ -184,10 +194,33 @@ impl<S: Stream> StreamChannel<S> {
                 return Ok(());
             }
             Kind::AckOnly => return Ok(()),
+            Kind::Packet => match self.packet(length, state)? {
+                Some(buffer) => Sink::Packet(buffer),
+                None => return Ok(()),
+            },
         };
         let imm = header.flag.then_some(header.number);
         self.incoming = Some(Incoming { length, imm, placed: 0, sink });
         Ok(())
+    }
+
+    /// Takes a packet that was read ahead; otherwise returns a buffer for it.
+    #[inline]
+    fn packet(&mut self, length: usize, state: &mut LaneState) -> Result<Option<Vec<u8>>, Failure> {
+        if !state.packets.fits(length) {
+            return Err(Failure::ProtocolError);
+        }
+        let (start, end) = self.unread;
+        let mut buffer = state.packets.buffer();
+        if end - start < length {
+            buffer.resize(length, 0);
+            return Ok(Some(buffer));
+        }
+        buffer.extend_from_slice(&self.buffer[start..start + length]);
+        self.unread.0 += length;
+        self.count_executed(false);
+        state.packet_arrived(buffer);
+        Ok(None)
     }
 
     /// Finishes a frame whose payload is complete.
@@ -196,12 +229,16 @@ impl<S: Stream> StreamChannel<S> {
         let received = Done::Received { length, imm };
         match sink {
             Sink::Operation(id) => state.complete_operation(id, Done::Placed),
+            Sink::Packet(bytes) => {
+                self.count_executed(false);
+                state.packet_arrived(bytes);
+            }
             Sink::Receive(receive) => {
-                self.executed = self.executed.wrapping_add(1);
+                self.count_executed(false);
                 state.complete(receive, Ok(received));
             }
             Sink::Region(_) => {
-                self.executed = self.executed.wrapping_add(1);
+                self.count_executed(imm.is_none());
                 if imm.is_some() {
                     let receive = state.take_receive()?;
                     state.complete(receive, Ok(received));
@@ -211,14 +248,23 @@ impl<S: Stream> StreamChannel<S> {
         Ok(())
     }
 
+    /// A counted frame was executed.
+    #[inline]
+    fn count_executed(&mut self, is_write: bool) {
+        self.executed = self.executed.wrapping_add(1);
+        self.executed_write = is_write;
+    }
+
     fn acknowledge(&mut self, ack: u32, state: &mut LaneState) -> Result<(), Failure> {
         let count = ack.wrapping_sub(self.acknowledged) as usize;
         if count > self.unacknowledged.len() {
             return Err(Failure::ProtocolError);
         }
         self.acknowledged = ack;
-        for id in self.unacknowledged.drain(..count) {
-            state.complete_operation(id, Done::Placed);
+        for _ in 0..count {
+            if let Some(id) = self.unacknowledged.pop_front() {
+                state.acknowledged(id);
+            }
         }
         Ok(())
     }
@@ -270,8 +316,13 @@ impl Incoming {
 
 /// Copies bytes that were read ahead to their destination.
 fn place(incoming: &mut Incoming, mut bytes: &[u8], state: &LaneState) {
-    let (slices, start) = match &incoming.sink {
-        Sink::Region(slice) => (std::slice::from_ref(slice), 0),
+    let (slices, start) = match &mut incoming.sink {
+        Sink::Packet(packet) => {
+            packet[incoming.placed..incoming.placed + bytes.len()].copy_from_slice(bytes);
+            incoming.placed += bytes.len();
+            return;
+        }
+        Sink::Region(slice) => (std::slice::from_ref(&*slice), 0),
         Sink::Receive(op) => (op.work.local(), 0),
         Sink::Operation(id) => {
             let (slices, start, _) = state.operations.local(*id).unwrap_or_default();

@@ -33,6 +33,9 @@ pub(super) struct StreamChannel<S> {
     /// Numbers of counted frames: executed, and acknowledged to the peer.
     executed: u32,
     reported: u32,
+    /// Whether the last executed frame was a write without immediate data: the owner of this end learns nothing of it, and
+    /// posts no answer that would acknowledge it.
+    executed_write: bool,
     /// The number of polls since there is something to report to the peer.
     polls_unreported: u32,
     /// Nothing more is read or queued.
@@ -63,6 +66,7 @@ impl<S: Stream> StreamChannel<S> {
             incoming: None,
             executed: 0,
             reported: 0,
+            executed_write: false,
             polls_unreported: 0,
             ended: false,
             finished: false,
@@ -74,6 +78,7 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Whether bytes wait to be sent.
+    #[inline]
     pub(super) fn has_backlog(&self) -> bool {
         !self.queue.is_empty() || self.stream.has_unsent()
     }

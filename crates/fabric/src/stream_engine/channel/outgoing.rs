@@ -9,9 +9,10 @@ use std::io::ErrorKind;
 use super::StreamChannel;
 use crate::iovec::{IoVec, append};
 use crate::op::Failure;
+use crate::packets::Packet;
 use crate::region::Slice;
 use crate::stream_engine::frame::{Header, Kind};
-use crate::stream_engine::lane_state::LaneState;
+use crate::stream_engine::lane_state::{LaneState, PACKET};
 use crate::stream_engine::stream::Stream;
 
 pub(super) struct Outgoing {
@@ -25,12 +26,21 @@ pub(super) enum Payload {
     Operation(u32),
     /// Memory of a region, for the peer's request.
     Answer(Slice),
+    /// A packet, copied.
+    Packet(Vec<u8>),
     None,
 }
 
 impl<S: Stream> StreamChannel<S> {
     /// Sends what it can.
+    #[inline]
     pub(in crate::stream_engine) fn flush(&mut self, state: &mut LaneState) {
+        if self.has_backlog() || self.ended {
+            self.flush_backlog(state);
+        }
+    }
+
+    fn flush_backlog(&mut self, state: &mut LaneState) {
         while !self.queue.is_empty() {
             self.gather(state);
             // SAFETY: `gather` took the parts from frames in the queue, whose memory the queue, the
@@ -58,6 +68,45 @@ impl<S: Stream> StreamChannel<S> {
             self.finished = true;
             self.stream.finish();
         }
+    }
+
+    /// Sends a packet, or queues a copy of it. [`StreamChannel::flush`] must follow.
+    #[inline]
+    pub(in crate::stream_engine) fn send_packet(
+        &mut self,
+        packet: &Packet<'_>,
+        state: &mut LaneState,
+    ) {
+        if self.write_failed || self.closed || self.ended {
+            return;
+        }
+        state.packet_sent(packet.total());
+        let header = Header {
+            length: packet.total() as u64,
+            ack: self.executed,
+            credit: state.credit(),
+            ..Header::new(Kind::Packet)
+        };
+        let mut bytes = [0; Header::MAX_BYTES];
+        header.encode(&mut bytes);
+        if S::WRITES_AT_ONCE && self.queue.is_empty() {
+            self.parts.clear();
+            self.parts.push(IoVec::of_const(&bytes[..header.kind.header_length()]));
+            self.parts.push(IoVec::of_const(packet.head));
+            append(&mut self.parts, packet.body, packet.offset, packet.length);
+            // SAFETY: the parts are bytes of this function, and memory that the caller borrows.
+            self.sent = unsafe { self.stream.write(&self.parts) }.unwrap_or(0);
+            if self.sent == header.frame_length() {
+                self.sent = 0;
+                self.reported = header.ack;
+                state.reported(header.credit);
+                return self.unacknowledged.push_back(PACKET);
+            }
+        }
+        // An error is found when the rest is written.
+        let mut copied = state.packets.buffer();
+        packet.copy_to(&mut copied);
+        self.queue.push_back(Outgoing { header, bytes, payload: Payload::Packet(copied) });
     }
 
     fn give_up_writing(&mut self) {
@@ -93,6 +142,7 @@ impl<S: Stream> StreamChannel<S> {
                 Payload::Answer(slice) => {
                     append(&mut self.parts, std::slice::from_ref(slice), sent, left);
                 }
+                Payload::Packet(bytes) => self.parts.push(IoVec::of_const(&bytes[sent..])),
                 Payload::None => {}
             }
             skip = 0;
@@ -117,6 +167,10 @@ impl<S: Stream> StreamChannel<S> {
                 }
                 Payload::Operation(id) => state.operations.set_requested(id),
                 Payload::Answer(_) => self.answers -= 1,
+                Payload::Packet(buffer) => {
+                    self.unacknowledged.push_back(PACKET);
+                    state.packets.give_back(buffer);
+                }
                 Payload::None => {}
             }
         }
@@ -124,16 +178,15 @@ impl<S: Stream> StreamChannel<S> {
 
     /// Sends acknowledgements and credits to the peer, unless another frame soon would: a frame that is posted within
     /// a few polls includes them for free. `now`: without waiting for such a frame.
+    #[inline]
     pub(in crate::stream_engine) fn report(&mut self, state: &mut LaneState, now: bool) {
         if self.executed == self.reported && !state.must_report() {
             self.polls_unreported = 0;
             return;
         }
         self.polls_unreported += 1;
-        if (self.polls_unreported > MAX_POLLS_UNREPORTED || now)
-            && self.queue.is_empty()
-            && !self.ended
-        {
+        let due = self.polls_unreported > MAX_POLLS_UNREPORTED || self.executed_write;
+        if (due || now) && self.queue.is_empty() && !self.ended {
             self.push(Header::new(Kind::AckOnly), Payload::None);
             self.flush(state);
             self.polls_unreported = 0;

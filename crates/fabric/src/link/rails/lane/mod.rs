@@ -15,9 +15,12 @@ use super::keys::Keys;
 use super::probe::Probe;
 use crate::lane::Lane;
 use crate::link::messages::message_buffers::{MessageBuffers, Payload};
-use crate::link::operations::NEVER_CONFIRMED;
+use crate::link::messages::sent_packets::{SentPacket, SentPackets};
+use crate::link::operations::{LaneOpKind, NEVER_CONFIRMED};
 use crate::link::protocol::header::{Header, MessageClass};
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
+use crate::packets::{Packet, PacketCounts};
+use crate::region::Slice;
 use crate::stats::Stats;
 
 pub(in crate::link) struct RailLane {
@@ -36,7 +39,21 @@ pub(in crate::link) struct RailLane {
     depth: u32,
     closed: bool,
     // Last: its memory is used by the operations above.
-    messages: MessageBuffers,
+    messages: MessagePath,
+}
+
+/// How messages are transferred on a lane.
+enum MessagePath {
+    /// By sends, into slots of the peer.
+    Slots(MessageBuffers),
+    /// In packets, if the lane has them.
+    Packets {
+        sent: SentPackets,
+        /// Whether some are not flushed.
+        unflushed: bool,
+        /// Whether the lane has ended, and all its packets were taken.
+        ended: bool,
+    },
 }
 
 /// Numbers of messages on one lane.
@@ -65,11 +82,23 @@ pub(in crate::link) enum ReceiveOutcome {
 }
 
 impl RailLane {
+    /// `slots`: `None` for a lane with packets, of at most `max_payload` bytes each and their header.
     pub(in crate::link::rails) fn new(
-        lane: Box<dyn Lane>,
-        messages: MessageBuffers,
+        mut lane: Box<dyn Lane>,
+        slots: Option<MessageBuffers>,
         probe: Probe,
+        max_payload: usize,
     ) -> Self {
+        let messages = match slots {
+            Some(slots) => MessagePath::Slots(slots),
+            None => {
+                let sent = SentPackets::default();
+                MessagePath::Packets { sent, unflushed: false, ended: false }
+            }
+        };
+        if let (MessagePath::Packets { .. }, Some(packets)) = (&messages, lane.packets()) {
+            packets.accept(Header::MAX_BYTES + max_payload);
+        }
         let caps = lane.caps();
         RailLane {
             ordered: caps.ordered,
@@ -169,11 +198,17 @@ impl RailLane {
         self.queue.push_back(op);
     }
 
-    /// Posts the queued operations.
+    /// Posts the queued operations and packets.
     #[inline]
     pub(in crate::link::rails) fn post_queue(&mut self) {
         if !self.queue.is_empty() {
             self.lane.post(&mut self.queue);
+        }
+        if let MessagePath::Packets { unflushed: unflushed @ true, .. } = &mut self.messages {
+            *unflushed = false;
+            if let Some(packets) = self.lane.packets() {
+                packets.flush();
+            }
         }
     }
 
@@ -217,14 +252,31 @@ impl RailLane {
 
     // Messages.
 
+    /// The slots and send buffers, if messages do not travel in packets.
     #[inline]
-    pub(in crate::link) fn messages(&self) -> &MessageBuffers {
-        &self.messages
+    pub(in crate::link) fn slots(&self) -> Option<&MessageBuffers> {
+        match &self.messages {
+            MessagePath::Slots(slots) => Some(slots),
+            MessagePath::Packets { .. } => None,
+        }
     }
 
     #[inline]
-    pub(in crate::link) fn messages_mut(&mut self) -> &mut MessageBuffers {
-        &mut self.messages
+    pub(in crate::link) fn slots_mut(&mut self) -> Option<&mut MessageBuffers> {
+        match &mut self.messages {
+            MessagePath::Slots(slots) => Some(slots),
+            MessagePath::Packets { .. } => None,
+        }
+    }
+
+    /// Whether one more message can be sent.
+    #[inline]
+    pub(in crate::link) fn has_message_capacity(&self, class: MessageClass) -> bool {
+        let has = match &self.messages {
+            MessagePath::Slots(slots) => slots.has_capacity(class),
+            MessagePath::Packets { sent, .. } => sent.has_capacity(),
+        };
+        has && self.can_queue()
     }
 
     /// Posts free slots; `Err` if the lane's receive queue is full. `receives` is a reused buffer.
@@ -233,14 +285,15 @@ impl RailLane {
         &mut self,
         receives: &mut VecDeque<Op>,
     ) -> Result<(), &'static str> {
-        if !self.messages.should_post() {
+        let MessagePath::Slots(slots) = &mut self.messages else { return Ok(()) };
+        if !slots.should_post() {
             return Ok(());
         }
-        self.messages.append_receives(receives, |slot| RECEIVE_BIT | u64::from(slot));
+        slots.append_receives(receives, |slot| RECEIVE_BIT | u64::from(slot));
         self.lane.post(receives);
         if !receives.is_empty() {
-            receives.drain(..).for_each(|_| self.messages.slot_returned(None));
-            self.messages.receive_failed();
+            receives.drain(..).for_each(|_| slots.slot_returned(None));
+            slots.receive_failed();
             return Err("the lane's receive queue is full");
         }
         Ok(())
@@ -248,17 +301,18 @@ impl RailLane {
 
     /// A receive has completed.
     pub(in crate::link) fn receive(&mut self, completion: Completion) -> ReceiveOutcome {
+        let MessagePath::Slots(slots) = &mut self.messages else { return ReceiveOutcome::Nothing };
         let slot = (completion.op_id & !RECEIVE_BIT) as u32;
         let slice = match completion.work {
             Work::Receive { into: Slices::One(slice) } => Some((slot, slice)),
             _ => None,
         };
-        self.messages.slot_returned(slice);
+        slots.slot_returned(slice);
         let (length, imm) = match completion.outcome {
             Ok(Done::Received { length, imm }) => (length, imm),
             Ok(_) => return ReceiveOutcome::Nothing,
             Err(failure) => {
-                self.messages.receive_failed();
+                slots.receive_failed();
                 return match self.closed {
                     true => ReceiveOutcome::Nothing,
                     false => ReceiveOutcome::Failed(failure),
@@ -267,14 +321,76 @@ impl RailLane {
         };
         self.counts.received += 1;
         // A write with immediate data brings no message: the slot contains an old one.
-        let header = imm.is_none().then(|| self.messages.header(slot, length)).flatten();
+        let header = imm.is_none().then(|| slots.header(slot, length)).flatten();
         match header {
             Some((header, payload)) => ReceiveOutcome::Message { slot, header, payload },
             None => {
-                self.messages.free(slot, MessageClass::Internal);
+                slots.free(slot, MessageClass::Internal);
                 ReceiveOutcome::Malformed { length }
             }
         }
+    }
+
+    // Packets.
+
+    /// Sends a message in a packet, behind the queued operations; `false` if the lane does not take all of these now.
+    #[inline]
+    pub(in crate::link) fn send_packet(
+        &mut self,
+        header: Header,
+        what: LaneOpKind,
+        (body, offset, length): (&[Slice], u64, u64),
+    ) -> bool {
+        let MessagePath::Packets { sent, unflushed, .. } = &mut self.messages else { return false };
+        let (head, own) = header.to_bytes();
+        let (offset, length) = (offset as usize, length as usize);
+        let packet = Packet { head: &head[..own], body, offset, length };
+        let packets = self.lane.packets();
+        if !packets.is_some_and(|packets| packets.send(&mut self.queue, packet)) {
+            return false;
+        }
+        *unflushed = true;
+        self.counts.sent += 1;
+        let (bytes, confirmed_at) = (packet.total() as u64, self.counts.sent);
+        sent.push(SentPacket { what, bytes, confirmed_at });
+        self.add(1, bytes);
+        true
+    }
+
+    /// Takes the packets that have arrived; `None` if messages do not travel in packets.
+    #[inline]
+    pub(in crate::link) fn take_packets(
+        &mut self,
+        arrived: &mut Vec<Vec<u8>>,
+        used: &mut Vec<Vec<u8>>,
+        now: Duration,
+    ) -> Option<PacketCounts> {
+        let MessagePath::Packets { ended, .. } = &mut self.messages else { return None };
+        let counts = self.lane.packets()?.take(arrived, used);
+        *ended = counts.ended.is_some();
+        self.counts.received += arrived.len() as u64;
+        if !arrived.is_empty() {
+            self.progress = Some(now);
+        }
+        Some(counts)
+    }
+
+    /// The next message of which the peer's lane has received the packet.
+    #[inline]
+    pub(in crate::link) fn next_delivered(&mut self, delivered: u64) -> Option<LaneOpKind> {
+        let MessagePath::Packets { sent, .. } = &mut self.messages else { return None };
+        let SentPacket { what, bytes, .. } = sent.next_delivered(delivered)?;
+        self.remove(bytes);
+        self.counts.completed += 1;
+        Some(what)
+    }
+
+    /// The next message of which it is not known whether it was delivered, once the lane has ended.
+    pub(in crate::link) fn next_undelivered(&mut self) -> Option<SentPacket> {
+        let MessagePath::Packets { sent, .. } = &mut self.messages else { return None };
+        let packet = sent.next_undelivered()?;
+        self.remove(packet.bytes);
+        Some(packet)
     }
 
     // The rest.
@@ -314,12 +430,15 @@ impl RailLane {
     /// Whether messages may arrive: also after it is closed, if they wait in a queue that lanes share.
     #[inline]
     pub(in crate::link::rails) fn can_receive(&self) -> bool {
-        !self.closed || self.messages.may_have_unexpected()
+        !self.closed || self.slots().is_some_and(MessageBuffers::may_have_unexpected)
     }
 
     /// Whether it is closed and all operations and receives have completed.
     pub(in crate::link::rails) fn has_returned_all(&self) -> bool {
-        let receiving = self.messages.has_posted() || self.messages.may_have_unexpected();
+        let receiving = match &self.messages {
+            MessagePath::Slots(slots) => slots.has_posted() || slots.may_have_unexpected(),
+            MessagePath::Packets { ended, .. } => !ended,
+        };
         self.closed && self.in_flight == 0 && !receiving
     }
 
@@ -327,10 +446,19 @@ impl RailLane {
         self.counts
     }
 
+    /// Sends a packet that is no message of a link.
+    #[cfg(test)]
+    pub(in crate::link) fn send_raw_packet(&mut self, packet: Packet<'_>) -> bool {
+        let Some(packets) = self.lane.packets() else { return false };
+        let sent = packets.send(&mut self.queue, packet);
+        packets.flush();
+        sent
+    }
+
     #[cfg(test)]
     pub(in crate::link) fn describe(&self) -> String {
         let (in_flight, bytes, queue) = (self.in_flight, self.bytes_in_flight, self.queue.len());
-        format!("in flight {in_flight} bytes {bytes} queue {queue} messages {:?}", self.messages)
+        format!("in flight {in_flight} bytes {bytes} queue {queue} slots {:?}", self.slots())
     }
 }
 

@@ -79,7 +79,11 @@ impl RailLane {
         slots: [u16; 2],
         remote: &RemoteRegion,
     ) -> Result<Work, String> {
-        self.messages.set_peer_slots(slots);
+        match self.slots_mut() {
+            Some(ours) => ours.set_peer_slots(slots),
+            None if slots == [0; 2] => {}
+            None => return Err("the peer expects its messages in another way".to_owned()),
+        }
         match self.lane.import(remote) {
             Ok(window) if window.len() >= PROBE_BYTES as u64 => Ok(self.probe.write(window)),
             Ok(_) => Err("the peer's probe region is too small".to_owned()),

@@ -1,0 +1,135 @@
+//! Packets: bytes for the owner of the peer's lane, without an operation at either end.
+//!
+//! A link sends its messages in them where a lane has them: nothing is posted to receive one, and none is completed; the
+//! sender learns only how many have arrived. Start at [`Packets`].
+
+use std::collections::VecDeque;
+
+use crate::op::{Failure, Op};
+use crate::region::Slice;
+
+/// A lane's packets. They arrive once and in order, and none arrives before the writes that were posted before it if the lane is
+/// [ordered](crate::Caps::ordered).
+pub trait Packets {
+    /// Accepts packets of at most this many bytes from now on. A packet that is not accepted ends the lane.
+    fn accept(&mut self, max_length: usize);
+
+    /// Posts `before`, as [`Lane::post`](crate::Lane::post) does, and then one packet; `false`: it takes neither all operations
+    /// nor the packet now. [`Packets::flush`] must follow.
+    fn send(&mut self, before: &mut VecDeque<Op>, packet: Packet<'_>) -> bool;
+
+    /// Sends what was queued.
+    fn flush(&mut self);
+
+    /// Puts the packets that have arrived into `arrived`, and takes buffers back from `used`, to be filled again. Call it after
+    /// each [`Lane::poll`](crate::Lane::poll).
+    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts;
+}
+
+/// A packet to be sent: the bytes of `head`, then `length` bytes at `offset` of `body`.
+#[derive(Debug, Clone, Copy)]
+pub struct Packet<'a> {
+    /// The first bytes.
+    pub head: &'a [u8],
+    /// Memory with the other bytes.
+    pub body: &'a [Slice],
+    /// Where they start in it.
+    pub offset: usize,
+    /// Their number.
+    pub length: usize,
+}
+
+/// What has become of a lane's packets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PacketCounts {
+    /// How many of those sent have arrived at the peer's lane, in all.
+    pub delivered: u64,
+    /// Why the lane has ended, if it has: no further packets arrive.
+    pub ended: Option<Failure>,
+}
+
+impl Packet<'_> {
+    /// The length of the whole packet.
+    #[inline]
+    pub fn total(&self) -> usize {
+        self.head.len() + self.length
+    }
+
+    /// Appends the whole packet.
+    pub(crate) fn copy_to(&self, bytes: &mut Vec<u8>) {
+        bytes.extend_from_slice(self.head);
+        let (mut skip, mut left) = (self.offset, self.length);
+        for slice in self.body {
+            let from = skip.min(slice.len());
+            let count = (slice.len() - from).min(left);
+            let end = bytes.len();
+            bytes.resize(end + count, 0);
+            slice.region().memory().read(slice.offset() + from, &mut bytes[end..]);
+            (skip, left) = (skip - from, left - count);
+        }
+    }
+}
+
+/// Packets that have arrived and were not taken, and buffers for the next ones.
+#[derive(Debug, Default)]
+pub(crate) struct ReceivedPackets {
+    /// The maximum length of a packet; 0: none is accepted.
+    max_length: usize,
+    arrived: Vec<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl ReceivedPackets {
+    pub(crate) fn accept(&mut self, max_length: usize) {
+        self.max_length = max_length;
+    }
+
+    /// Whether packets are accepted at all.
+    #[inline]
+    pub(crate) fn are_accepted(&self) -> bool {
+        self.max_length > 0
+    }
+
+    #[inline]
+    pub(crate) fn fits(&self, length: usize) -> bool {
+        length <= self.max_length
+    }
+
+    /// An empty buffer.
+    #[inline]
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    #[inline]
+    pub(crate) fn give_back(&mut self, mut buffer: Vec<u8>) {
+        if self.spare.len() < MAX_SPARE && buffer.capacity() <= MAX_SPARE_BYTES {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, packet: Vec<u8>) {
+        self.arrived.push(packet);
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.arrived.is_empty()
+    }
+
+    /// See [`Packets::take`].
+    #[inline]
+    pub(crate) fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) {
+        arrived.append(&mut self.arrived);
+        for buffer in used.drain(..) {
+            self.give_back(buffer);
+        }
+    }
+}
+
+/// Buffers that are kept, and the longest of them: a lane keeps at most half a mebibyte.
+const MAX_SPARE: usize = 64;
+const MAX_SPARE_BYTES: usize = 8 << 10;
