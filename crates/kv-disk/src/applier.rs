@@ -11,7 +11,7 @@ use rustix::fs::{FlockOperation, flock};
 use crate::contents::{Contents, open_readers_lock};
 use crate::error::{Error, ErrorKind};
 use crate::index::{IndexReader, IndexWriter, LogEnd};
-use crate::unindexed::ChangeSet;
+use crate::unindexed::{ChangeSet, NextChanges};
 
 /// The thread that writes to the index.
 #[derive(Debug)]
@@ -34,7 +34,7 @@ impl Applier {
             index,
             reader,
             readers,
-            orphans: Vec::new(),
+            unchecked_long_values: Vec::new(),
             unused: Vec::new(),
             unsynced: 0,
         };
@@ -72,7 +72,8 @@ struct Work {
     reader: IndexReader,
     /// See `Layout::readers_lock`.
     readers: File,
-    orphans: Vec<u64>,
+    /// Long values whose files were there at the start, and of which it is not known yet whether a key refers to them.
+    unchecked_long_values: Vec<u64>,
     /// Long values that no key refers to, and whose files are there.
     unused: Vec<u64>,
     /// Changes added since the last checkpoint.
@@ -82,10 +83,11 @@ struct Work {
 impl Work {
     fn run(&mut self) {
         let _ended = EndGuard(self.contents.clone());
-        while let Some(frozen) = self.contents.unindexed.freeze(self.is_idle()) {
-            match frozen {
-                Some(frozen) => {
-                    let applied = self.apply_and_remove(&frozen);
+        loop {
+            match self.contents.unindexed.next_changes(self.is_idle()) {
+                NextChanges::Stopped => break,
+                NextChanges::Some(changes) => {
+                    let applied = self.apply_and_remove(&changes);
                     let has_failed = applied.is_err();
                     self.contents.unindexed.applied(applied);
                     if has_failed {
@@ -98,13 +100,13 @@ impl Work {
                         self.checkpoint();
                     }
                 }
-                None if self.unsynced > 0 => {
+                NextChanges::None if self.unsynced > 0 => {
                     self.checkpoint();
                     self.remove_unused();
                 }
-                None => {
+                NextChanges::None => {
                     self.remove_unused();
-                    self.remove_orphans();
+                    self.check_long_values();
                 }
             }
         }
@@ -117,7 +119,7 @@ impl Work {
     /// Whether there is nothing to do until the next change.
     fn is_idle(&self) -> bool {
         self.unsynced == 0
-            && self.orphans.is_empty()
+            && self.unchecked_long_values.is_empty()
             && self.unused.is_empty()
             && self.dead_segments().is_empty()
     }
@@ -165,8 +167,8 @@ impl Work {
 
     /// Removes long values and segments that are not needed, unless another process reads.
     fn remove_unused(&mut self) {
-        let Some(listed) = self.contents.take_found_at_start() else { return };
-        self.orphans.extend(listed);
+        let Some(found) = self.contents.take_found_at_start() else { return };
+        self.unchecked_long_values.extend(found);
         let dead = self.dead_segments();
         if self.unused.is_empty() && dead.is_empty() {
             return;
@@ -226,10 +228,10 @@ impl Work {
         self.unsynced += 1;
     }
 
-    /// Removes some long values of an earlier run that were not complete when it ended.
-    fn remove_orphans(&mut self) {
-        let from = self.orphans.len().saturating_sub(ORPHANS_AT_ONCE);
-        for number in self.orphans.split_off(from) {
+    /// Finds those long values that no key refers to, since an earlier run ended before they were complete.
+    fn check_long_values(&mut self) {
+        let from = self.unchecked_long_values.len().saturating_sub(CHECKED_AT_ONCE);
+        for number in self.unchecked_long_values.split_off(from) {
             if matches!(self.reader.has_long(number), Ok(false)) {
                 self.unused.push(number);
             }
@@ -248,4 +250,4 @@ pub(crate) fn known_uses(
 /// Changes after which the index is synced.
 const MAX_UNSYNCED: usize = 100_000;
 const RETRY_PAUSE: Duration = Duration::from_millis(200);
-const ORPHANS_AT_ONCE: usize = 1000;
+const CHECKED_AT_ONCE: usize = 1000;

@@ -312,7 +312,7 @@ impl BackupReader {
     fn read_long(
         &mut self,
         record: &BackupRecord,
-        owner: u64,
+        value_id: u64,
         writer: &mut Writer,
     ) -> Result<(), Error> {
         let Header { shard, version, expires, length, .. } = record.header;
@@ -326,11 +326,11 @@ impl BackupReader {
             if crc32c::crc32c(bytes).to_le_bytes() != sum {
                 return Err(self.damaged());
             }
-            writer.save(&[Change::Chunk { owner, number, bytes }])?;
+            writer.save(&[Change::Chunk { value_id, number, bytes }])?;
             left -= bytes.len() as u64;
             number += 1;
         }
-        let (key, body) = (&record.key[..], Body::Chunks(owner));
+        let (key, body) = (&record.key[..], Body::Chunks(value_id));
         writer.save(&[Change::Put { shard, key, version, expires, length, body }])
     }
 

@@ -31,12 +31,12 @@ pub enum Change<'c> {
         /// The version of this change.
         version: u64,
         /// Why it has no value.
-        cause: Removal,
+        cause: RemovalCause,
     },
     /// A chunk of a value that will be put later. Until then it is not visible.
     Chunk {
         /// Identifies the value that the chunks belong to.
-        owner: u64,
+        value_id: u64,
         /// The index of the chunk, from 0.
         number: u32,
         /// Its bytes: [`CHUNK_BYTES`](crate::CHUNK_BYTES) of them, fewer in the last chunk.
@@ -49,7 +49,7 @@ pub type Shard = u16;
 
 /// Why a key has no value any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Removal {
+pub enum RemovalCause {
     /// It was deleted.
     Deletion,
     /// It expired. This has the version of the value, and is not kept: each copy lets values expire by itself.
@@ -58,9 +58,9 @@ pub enum Removal {
     Eviction,
 }
 
-impl Removal {
+impl RemovalCause {
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
-        [Removal::Deletion, Removal::Expiry, Removal::Eviction]
+        [RemovalCause::Deletion, RemovalCause::Expiry, RemovalCause::Eviction]
             .into_iter()
             .find(|cause| *cause as u8 == byte)
     }
@@ -76,7 +76,7 @@ pub enum KeyState {
         /// The version of the removal.
         version: u64,
         /// Why.
-        cause: Removal,
+        cause: RemovalCause,
     },
 }
 
@@ -98,6 +98,6 @@ impl KeyState {
 pub enum Body<'c> {
     /// In the change itself.
     Inline(&'c [u8]),
-    /// In chunks that were saved before, under this owner.
+    /// In chunks that were saved before, under this value_id.
     Chunks(u64),
 }

@@ -29,7 +29,7 @@ pub(crate) struct Compaction {
 enum Needed {
     No,
     Yes,
-    /// So that an older value of its key does not return; not for copies of its shard.
+    /// So that an older value of its key does not return; not for replicas of its shard.
     WithoutShard,
 }
 
@@ -202,7 +202,7 @@ impl Writer {
         })
     }
 
-    /// The removal of this key that is kept for copies of its shard.
+    /// The removal of this key that is kept for replicas of its shard.
     fn kept_removal(&self, record: &ScannedRecord) -> Result<Option<RemovedRow>, Error> {
         if record.header.shard.is_none() {
             return Ok(None);

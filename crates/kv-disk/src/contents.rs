@@ -110,9 +110,9 @@ impl Contents {
         }
     }
 
-    /// All of the log was read: what nothing refers to may be removed. `listed` are the long values that were there before.
-    pub(crate) fn log_was_read(&self, listed: Vec<u64>) {
-        *self.found_at_start.lock().unwrap_or_else(PoisonError::into_inner) = Some(listed);
+    /// All of the log was read: what nothing refers to may be removed. `found` are the long values that were there before.
+    pub(crate) fn log_was_read(&self, found: Vec<u64>) {
+        *self.found_at_start.lock().unwrap_or_else(PoisonError::into_inner) = Some(found);
         self.unindexed.wake();
     }
 

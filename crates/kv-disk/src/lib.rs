@@ -46,7 +46,7 @@ mod upgrade;
 mod writer;
 
 pub use backup::{back_up, restore};
-pub use change::{Body, Change, KeyState, KeyStates, Removal, Shard};
+pub use change::{Body, Change, KeyState, KeyStates, RemovalCause, Shard};
 pub use check::{CheckReport, check};
 pub use directory::Disk;
 pub use error::{Error, ErrorKind};

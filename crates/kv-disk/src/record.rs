@@ -3,7 +3,7 @@
 //!
 //! Layout (little-endian): a header of 64 bytes, the key, the body, zeros up to a multiple of eight bytes.
 
-use crate::change::{Removal, Shard};
+use crate::change::{RemovalCause, Shard};
 use crate::position::Position;
 
 /// What a record says of its key.
@@ -25,11 +25,11 @@ pub(crate) enum RecordKind {
 
 impl RecordKind {
     /// Why the key has no value, if the record says that it has none.
-    pub(crate) fn removal(self) -> Option<Removal> {
+    pub(crate) fn removal(self) -> Option<RemovalCause> {
         match self {
-            RecordKind::Deletion => Some(Removal::Deletion),
-            RecordKind::Expiry => Some(Removal::Expiry),
-            RecordKind::Eviction => Some(Removal::Eviction),
+            RecordKind::Deletion => Some(RemovalCause::Deletion),
+            RecordKind::Expiry => Some(RemovalCause::Expiry),
+            RecordKind::Eviction => Some(RemovalCause::Eviction),
             RecordKind::Value | RecordKind::LongValue | RecordKind::Run => None,
         }
     }
@@ -47,12 +47,12 @@ impl RecordKind {
     }
 }
 
-impl From<Removal> for RecordKind {
-    fn from(removal: Removal) -> Self {
+impl From<RemovalCause> for RecordKind {
+    fn from(removal: RemovalCause) -> Self {
         match removal {
-            Removal::Deletion => RecordKind::Deletion,
-            Removal::Expiry => RecordKind::Expiry,
-            Removal::Eviction => RecordKind::Eviction,
+            RemovalCause::Deletion => RecordKind::Deletion,
+            RemovalCause::Expiry => RecordKind::Expiry,
+            RemovalCause::Eviction => RecordKind::Eviction,
         }
     }
 }
@@ -101,7 +101,7 @@ impl<'r> Record<'r> {
         shard: Option<Shard>,
         key: &'r [u8],
         version: u64,
-        cause: Removal,
+        cause: RemovalCause,
     ) -> Self {
         Record { kind: cause.into(), shard, key, version, expires: None, length: 0, body: &[] }
     }

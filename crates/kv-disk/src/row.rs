@@ -1,6 +1,6 @@
 //! What is known of a key: where its value is, or that it has none.
 
-use crate::change::{KeyState, Removal, Shard};
+use crate::change::{KeyState, RemovalCause, Shard};
 use crate::metadata::Metadata;
 use crate::position::Position;
 
@@ -23,7 +23,7 @@ pub(crate) struct Row {
 pub(crate) struct RemovedRow {
     pub(crate) shard: Option<Shard>,
     pub(crate) version: u64,
-    pub(crate) cause: Removal,
+    pub(crate) cause: RemovalCause,
     /// Its record in the log.
     pub(crate) at: Position,
 }
@@ -31,7 +31,7 @@ pub(crate) struct RemovedRow {
 impl RemovedRow {
     /// The shard whose copies must learn of it. Each copy lets values expire by itself.
     pub(crate) fn kept_in(&self) -> Option<Shard> {
-        self.shard.filter(|_| self.cause != Removal::Expiry)
+        self.shard.filter(|_| self.cause != RemovalCause::Expiry)
     }
 
     pub(crate) fn state(&self) -> KeyState {

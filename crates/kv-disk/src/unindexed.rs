@@ -5,7 +5,7 @@ use std::ops::Bound;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::change::{KeyState, Removal, Shard};
+use crate::change::{KeyState, RemovalCause, Shard};
 use crate::error::{Error, ErrorKind};
 use crate::position::Position;
 use crate::row::{RemovedRow, Row};
@@ -35,7 +35,7 @@ impl LastChange {
     }
 
     pub(crate) fn is_expiry(&self) -> bool {
-        matches!(self, LastChange::Removed(row) if row.cause == Removal::Expiry)
+        matches!(self, LastChange::Removed(row) if row.cause == RemovalCause::Expiry)
     }
 
     pub(crate) fn shard(&self) -> Option<Shard> {
@@ -93,6 +93,16 @@ struct Inner {
     stopped: bool,
     /// Somebody waits for the index.
     woken: bool,
+}
+
+/// What is to be done for the index next.
+pub(crate) enum NextChanges {
+    /// Apply these.
+    Some(Arc<ChangeSet>),
+    /// Nothing was changed for a while: there is time to sync, and to remove what is not needed.
+    None,
+    /// It was stopped, and all changes are applied.
+    Stopped,
 }
 
 impl UnindexedChanges {
@@ -225,9 +235,9 @@ impl UnindexedChanges {
             .collect()
     }
 
-    /// The changes to be applied to the index next. Waits until there are some, and a while for more; not for long unless
-    /// `idle`. `None`: it was stopped, and there are none.
-    pub(crate) fn freeze(&self, idle: bool) -> Option<Option<Arc<ChangeSet>>> {
+    /// The changes to be applied to the index next. Blocks until there are some, and a while for more; not for long unless
+    /// `idle`.
+    pub(crate) fn next_changes(&self, idle: bool) -> NextChanges {
         let mut inner = self.lock();
         let has_none = |inner: &Inner| inner.frozen.is_none() && inner.active.end.is_none();
         if has_none(&inner) && !inner.stopped && !inner.woken {
@@ -253,8 +263,9 @@ impl UnindexedChanges {
             inner.bytes = 0;
         }
         match (inner.frozen.clone(), inner.stopped) {
-            (None, true) => None,
-            (frozen, _) => Some(frozen),
+            (Some(changes), _) => NextChanges::Some(changes),
+            (None, false) => NextChanges::None,
+            (None, true) => NextChanges::Stopped,
         }
     }
 

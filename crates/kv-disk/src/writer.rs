@@ -10,7 +10,7 @@ use std::time::Duration;
 use rustix::fs::statvfs;
 
 use crate::applier::{Applier, known_uses};
-use crate::change::{Body, Change, Removal, Shard};
+use crate::change::{Body, Change, RemovalCause, Shard};
 use crate::compaction::{Compaction, MovedRecord};
 use crate::contents::{Contents, Layout, Usage, changes_of, read_log};
 use crate::error::{Error, ErrorKind};
@@ -35,7 +35,7 @@ pub trait DiskWriter: Send {
     fn check_files(&mut self) -> Result<(), Error>;
 
     /// Gives up chunks whose value will not be put.
-    fn discard_chunks(&mut self, owner: u64);
+    fn discard_chunks(&mut self, value_id: u64);
 
     /// Removes some values that expired before `now`, and some space that is not used; returns after which pause to
     /// call it again, if there is or will be more to remove.
@@ -101,7 +101,7 @@ impl Writer {
         let segments = open_segments(&layout.log(), true)?;
         let known = index.log_end()?;
         let uses = known_uses(index.segments()?, &segments);
-        let listed = layout.long_values().list().map_err(refused)?;
+        let found_at_start = layout.long_values().list().map_err(refused)?;
         let long_bytes = index.long_bytes()?;
         let usage = Usage { segments: uses, indexed: known, ..Usage::default() };
         let contents = Arc::new(Contents::new(layout, segments.clone(), usage, long_bytes));
@@ -123,7 +123,7 @@ impl Writer {
                 let _ = segment.file.set_len(u64::from(segment.end()));
             }
         }
-        contents.log_was_read(listed);
+        contents.log_was_read(found_at_start);
         let segment_bytes = segment_bytes(&contents.layout.directory);
         let (log, created) =
             Log::resume(&contents.layout.log(), &segments, log_end, segment_bytes)?;
@@ -191,20 +191,20 @@ impl Writer {
         let mut completed = 0;
         for change in changes {
             match *change {
-                Change::Chunk { owner, number, bytes } => {
-                    if number == 0 && !self.staged.contains_key(&owner) {
-                        let value = self.contents.long_values.create(owner).map_err(failed)?;
-                        self.staged.insert(owner, value);
+                Change::Chunk { value_id, number, bytes } => {
+                    if number == 0 && !self.staged.contains_key(&value_id) {
+                        let value = self.contents.long_values.create(value_id).map_err(failed)?;
+                        self.staged.insert(value_id, value);
                     }
-                    let value = self.staged.get_mut(&owner).ok_or_else(unknown_chunks)?;
+                    let value = self.staged.get_mut(&value_id).ok_or_else(unknown_chunks)?;
                     value.write(number, bytes).map_err(failed)?;
                 }
-                Change::Put { length, body: Body::Chunks(owner), .. } => {
-                    let value = self.staged.get(&owner).ok_or_else(unknown_chunks)?;
+                Change::Put { length, body: Body::Chunks(value_id), .. } => {
+                    let value = self.staged.get(&value_id).ok_or_else(unknown_chunks)?;
                     if value.length() != length {
                         return Err(unknown_chunks());
                     }
-                    value.finish(owner).map_err(failed)?;
+                    value.finish(value_id).map_err(failed)?;
                     value.sync().map_err(|error| Error::of_sync(&error))?;
                     completed += length;
                 }
@@ -220,17 +220,19 @@ impl Writer {
     /// Writes changes; they are durable when this returns.
     fn write(&mut self, changes: &[Change<'_>]) -> Result<(), Error> {
         let completed = self.write_long_values(changes)?;
-        let owners: Vec<[u8; 8]> = changes.iter().filter_map(owner).map(u64::to_le_bytes).collect();
-        let mut owners = owners.iter();
+        let value_ids: Vec<[u8; 8]> =
+            changes.iter().filter_map(value_id).map(u64::to_le_bytes).collect();
+        let mut value_ids = value_ids.iter();
         let mut pending = Vec::with_capacity(changes.len());
         for change in changes {
             let record = match *change {
                 Change::Put { shard, key, version, expires, length, body } => {
                     let (kind, body) = match body {
                         Body::Inline(bytes) => (RecordKind::Value, bytes),
-                        Body::Chunks(_) => {
-                            (RecordKind::LongValue, owners.next().map_or(&[][..], |owner| owner))
-                        }
+                        Body::Chunks(_) => (
+                            RecordKind::LongValue,
+                            value_ids.next().map_or(&[][..], |value_id| value_id),
+                        ),
                     };
                     Record { kind, shard, key, version, expires, length, body }
                 }
@@ -239,7 +241,7 @@ impl Writer {
                 }
                 Change::Chunk { .. } => continue,
             };
-            pending.push(Pending { record, long: owner(change) });
+            pending.push(Pending { record, long: value_id(change) });
         }
         let bytes =
             pending.iter().map(|pending| pending.record.key.len() + pending.record.body.len());
@@ -248,8 +250,8 @@ impl Writer {
         let appended = self.append(&pending);
         // A batch that failed may be in the log nevertheless: then its values are needed, until the next start.
         if appended.is_ok() || self.log.has_failed() {
-            for owner in changes.iter().filter_map(owner) {
-                self.staged.remove(&owner);
+            for value_id in changes.iter().filter_map(value_id) {
+                self.staged.remove(&value_id);
             }
         }
         appended?;
@@ -363,8 +365,8 @@ impl Writer {
         expires: Option<u64>,
         length: u64,
     ) -> Result<(), Error> {
-        let (kind, owner) = (RecordKind::LongValue, NO_FILE.to_le_bytes());
-        let record = Record { kind, shard: None, key, version, expires, length, body: &owner };
+        let (kind, value_id) = (RecordKind::LongValue, NO_FILE.to_le_bytes());
+        let record = Record { kind, shard: None, key, version, expires, length, body: &value_id };
         self.append(&[Pending { record, long: Some(NO_FILE) }])
     }
 
@@ -434,7 +436,7 @@ impl Writer {
             .iter()
             .filter(is_current)
             .map(|ExpiredValue { shard, key, version }| {
-                Record::removal(*shard, key, *version, Removal::Expiry)
+                Record::removal(*shard, key, *version, RemovalCause::Expiry)
             })
             .collect();
         let pause = match records.is_empty() {
@@ -468,10 +470,10 @@ impl DiskWriter for Writer {
         failure.filter(|error| error.kind() != ErrorKind::Full).map_or(Ok(()), Err)
     }
 
-    fn discard_chunks(&mut self, owner: u64) {
-        if self.staged.remove(&owner).is_some() {
+    fn discard_chunks(&mut self, value_id: u64) {
+        if self.staged.remove(&value_id).is_some() {
             // If it stays, the next start removes it.
-            let _ = self.contents.long_values.remove(owner);
+            let _ = self.contents.long_values.remove(value_id);
         }
     }
 
@@ -490,17 +492,17 @@ impl DiskWriter for Writer {
 
 impl Drop for Writer {
     fn drop(&mut self) {
-        for owner in self.staged.keys() {
-            let _ = self.contents.long_values.remove(*owner);
+        for value_id in self.staged.keys() {
+            let _ = self.contents.long_values.remove(*value_id);
         }
         // The index has all of the log when this returns.
         drop(self.applier.take());
     }
 }
 
-fn owner(change: &Change<'_>) -> Option<u64> {
+fn value_id(change: &Change<'_>) -> Option<u64> {
     match change {
-        Change::Put { body: Body::Chunks(owner), .. } => Some(*owner),
+        Change::Put { body: Body::Chunks(value_id), .. } => Some(*value_id),
         _ => None,
     }
 }

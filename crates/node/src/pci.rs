@@ -138,7 +138,7 @@ impl Function {
 }
 
 impl PciLink {
-    /// The current and maximum rate in Gb/s, without line coding.
+    /// The current and maximum rate of data in Gb/s: less than of bits, by the line coding (8b/10b, 128b/130b).
     pub fn gbps(&self) -> (Option<f64>, Option<f64>) {
         (data_rate(self.speed_gts, self.width), data_rate(self.max_speed_gts, self.max_width))
     }

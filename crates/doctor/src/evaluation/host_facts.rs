@@ -35,7 +35,7 @@ pub struct PortFacts {
     pub is_software: bool,
     /// Whether its link layer is Ethernet.
     pub is_ethernet: bool,
-    /// The rate of its link in Mb/s, without line coding.
+    /// The rate of data of its link in Mb/s: less than of bits, by the line coding (8b/10b, 64b/66b, 128b/130b).
     pub data_mbps: Option<u64>,
     /// The rate as text.
     pub rate: String,
@@ -50,7 +50,7 @@ pub struct PortFacts {
 pub struct Hop {
     /// `PCIe 0000:3b:00.0`.
     pub what: String,
-    /// Its rate without line coding.
+    /// Its rate of data.
     pub gbps: f64,
     /// `8 GT/s x16`.
     pub evidence: String,

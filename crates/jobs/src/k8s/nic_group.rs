@@ -2,10 +2,10 @@
 
 use node::{Device, LinkLayer, Node, Port, Role};
 
-/// Physical functions that one policy can select.
+/// Physical functions that one SriovNetworkNodePolicy can select.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NicGroup {
-    /// The vendor ID in policies: `15b3`.
+    /// The vendor ID in such a policy: `15b3`.
     pub vendor: String,
     /// The device ID: `101b`.
     pub device: String,

@@ -3,7 +3,7 @@
 use rusqlite::Row as Columns;
 
 use super::{damaged_index, sum};
-use crate::change::Removal;
+use crate::change::RemovalCause;
 use crate::error::Error;
 use crate::metadata::{Metadata, damaged};
 use crate::position::Position;
@@ -45,7 +45,7 @@ pub(super) fn removal_bytes(key: &[u8]) -> u64 {
 
 pub(super) fn read_removal(columns: &Columns<'_>, key: &[u8]) -> Result<RemovedRow, Error> {
     let read = || -> rusqlite::Result<Option<(RemovedRow, u32)>> {
-        let Some(cause) = Removal::from_byte(columns.get(2)?) else { return Ok(None) };
+        let Some(cause) = RemovalCause::from_byte(columns.get(2)?) else { return Ok(None) };
         let (shard, version) = (columns.get(0)?, from_ordered(columns.get(1)?));
         let at = Position::from_column(columns.get(3)?);
         Ok(Some((RemovedRow { shard, version, cause, at }, columns.get(4)?)))

@@ -111,7 +111,7 @@ struct Copied {
 struct OldRow {
     key: Vec<u8>,
     metadata: Metadata,
-    /// The owner of its chunks, if it has any.
+    /// The value_id of its chunks, if it has any.
     chunks: Option<u64>,
     value: Vec<u8>,
     is_intact: bool,
@@ -184,26 +184,26 @@ impl OldDatabase {
     /// Copies the chunks of a long value; returns whether they are intact.
     fn copy_chunks(&self, row: &OldRow, table: &str, writer: &mut Writer) -> Result<bool, Error> {
         let failed = |error| Error::of("read the old database", &error);
-        let owner = row.chunks.unwrap_or(0);
+        let value_id = row.chunks.unwrap_or(0);
         let select =
             format!("SELECT number, sum, bytes FROM {table} WHERE owner = ? ORDER BY number");
         let mut statement = self.connection.prepare_cached(&select).map_err(failed)?;
-        let mut rows = statement.query(params![owner as i64]).map_err(failed)?;
+        let mut rows = statement.query(params![value_id as i64]).map_err(failed)?;
         let (mut next, mut left) = (0, row.metadata.length);
         while let Some(chunk) = rows.next().map_err(failed)? {
             let number: u32 = chunk.get(0).map_err(failed)?;
             let sum: u32 = chunk.get(1).map_err(failed)?;
             let bytes = chunk.get_ref(2).and_then(|bytes| Ok(bytes.as_blob()?)).map_err(failed)?;
             let fits = number == next && bytes.len() as u64 == left.min(CHUNK_BYTES as u64);
-            if !fits || sum != chunk_sum(owner, number, bytes) {
-                writer.discard_chunks(owner);
+            if !fits || sum != chunk_sum(value_id, number, bytes) {
+                writer.discard_chunks(value_id);
                 return Ok(false);
             }
-            writer.save(&[Change::Chunk { owner, number, bytes }])?;
+            writer.save(&[Change::Chunk { value_id, number, bytes }])?;
             (next, left) = (next + 1, left - bytes.len() as u64);
         }
         if left > 0 {
-            writer.discard_chunks(owner);
+            writer.discard_chunks(value_id);
         }
         Ok(left == 0)
     }
@@ -236,7 +236,7 @@ impl OldRow {
     fn change(&self) -> Change<'_> {
         let metadata::Metadata { version, expires, length } = self.metadata;
         let body = match self.chunks {
-            Some(owner) => Body::Chunks(owner),
+            Some(value_id) => Body::Chunks(value_id),
             None => Body::Inline(&self.value),
         };
         Change::Put { shard: None, key: &self.key, version, expires, length, body }
@@ -250,7 +250,7 @@ fn row_sum(key: &[u8], metadata: &Metadata, chunks: Option<u64>, value: &[u8]) -
         metadata.version,
         metadata.expires.map_or(0, |expires| expires | 1 << 63),
         metadata.length,
-        chunks.map_or(0, |owner| owner | 1 << 63),
+        chunks.map_or(0, |value_id| value_id | 1 << 63),
         key.len() as u64,
     ];
     for (bytes, number) in head.chunks_exact_mut(8).zip(numbers) {
@@ -261,8 +261,8 @@ fn row_sum(key: &[u8], metadata: &Metadata, chunks: Option<u64>, value: &[u8]) -
 }
 
 /// The checksum of a chunk in these formats.
-fn chunk_sum(owner: u64, number: u32, bytes: &[u8]) -> u32 {
-    let sum = crc32c::crc32c(&owner.to_le_bytes());
+fn chunk_sum(value_id: u64, number: u32, bytes: &[u8]) -> u32 {
+    let sum = crc32c::crc32c(&value_id.to_le_bytes());
     let sum = crc32c::crc32c_append(sum, &number.to_le_bytes());
     crc32c::crc32c_append(sum, bytes)
 }

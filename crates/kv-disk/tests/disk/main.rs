@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use kv_disk::{
     Body, CHUNK_BYTES, CachedRead, Change, Disk, DiskReader, DiskWriter, ErrorKind, Metadata,
-    Reader, Removal, Sink, check,
+    Reader, RemovalCause, Sink, check,
 };
 
 mod damage;
@@ -61,19 +61,19 @@ fn put<'c>(key: &'c [u8], version: u64, value: &'c [u8]) -> Change<'c> {
 }
 
 fn deletion(key: &[u8], version: u64) -> Change<'_> {
-    Change::Remove { shard: None, key, version, cause: Removal::Deletion }
+    Change::Remove { shard: None, key, version, cause: RemovalCause::Deletion }
 }
 
 fn bytes(length: usize, seed: usize) -> Vec<u8> {
     (0..length).map(|at| ((at ^ seed) * 31 % 251) as u8).collect()
 }
 
-fn save_long(writer: &mut dyn DiskWriter, key: &[u8], owner: u64, version: u64, value: &[u8]) {
+fn save_long(writer: &mut dyn DiskWriter, key: &[u8], value_id: u64, version: u64, value: &[u8]) {
     for (number, chunk) in value.chunks(CHUNK_BYTES).enumerate() {
-        writer.save(&[Change::Chunk { owner, number: number as u32, bytes: chunk }]).unwrap();
+        writer.save(&[Change::Chunk { value_id, number: number as u32, bytes: chunk }]).unwrap();
     }
     let (expires, length) = (None, value.len() as u64);
-    let body = Body::Chunks(owner);
+    let body = Body::Chunks(value_id);
     writer.save(&[Change::Put { shard: None, key, version, expires, length, body }]).unwrap();
 }
 
@@ -120,15 +120,19 @@ fn files_of_long_values_are_removed_with_them_and_staged_ones_stay() {
     save_long(&mut writer, b"k", 1, 1, &long);
     save_long(&mut writer, b"replaced", 5, 2, &long[..2 * CHUNK_BYTES]);
     writer.save(&[put(b"replaced", 3, b"short")]).unwrap();
-    writer.save(&[Change::Chunk { owner: 2, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
-    writer.save(&[Change::Chunk { owner: 9, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
+    writer.save(&[Change::Chunk { value_id: 2, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
+    writer.save(&[Change::Chunk { value_id: 9, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
     writer.discard_chunks(9);
     writer.save(&[deletion(b"k", 4)]).unwrap();
     until("only the staged value has a file", || files() == 1);
     until("its bytes are counted", || disk.bytes() < 20 * CHUNK_BYTES as u64);
     // The value whose first chunk was saved before.
     writer
-        .save(&[Change::Chunk { owner: 2, number: 1, bytes: &long[CHUNK_BYTES..2 * CHUNK_BYTES] }])
+        .save(&[Change::Chunk {
+            value_id: 2,
+            number: 1,
+            bytes: &long[CHUNK_BYTES..2 * CHUNK_BYTES],
+        }])
         .unwrap();
     let (length, body) = (2 * CHUNK_BYTES as u64, Body::Chunks(2));
     writer
@@ -137,7 +141,7 @@ fn files_of_long_values_are_removed_with_them_and_staged_ones_stay() {
     let mut reader = writer.reader().unwrap();
     assert_eq!(read(&mut reader, b"late"), Some((long[..2 * CHUNK_BYTES].to_vec(), 9)));
     // A value that was not complete when the process died.
-    writer.save(&[Change::Chunk { owner: 3, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
+    writer.save(&[Change::Chunk { value_id: 3, number: 0, bytes: &long[..CHUNK_BYTES] }]).unwrap();
     std::fs::copy(dir.0.join("long/0000000000000003"), dir.0.join("long/0000000000000004"))
         .unwrap();
     drop((reader, writer));

@@ -1,6 +1,6 @@
 //! The changes of a shard, in order: what a copy of it needs that missed some.
 
-use kv_disk::{Body, Change, Disk, DiskWriter, KeyState, Reader, Removal, Shard, Writer};
+use kv_disk::{Body, Change, Disk, DiskWriter, KeyState, Reader, RemovalCause, Shard, Writer};
 
 use crate::{TempDir, bytes, read, until};
 
@@ -12,7 +12,7 @@ fn put(shard: Shard, key: &[u8], version: u64, value: &[u8], writer: &mut Writer
     writer.save(&[Change::Put { shard, key, version, expires, length, body }]).unwrap();
 }
 
-fn remove(shard: Shard, key: &[u8], version: u64, cause: Removal, writer: &mut Writer) {
+fn remove(shard: Shard, key: &[u8], version: u64, cause: RemovalCause, writer: &mut Writer) {
     writer.save(&[Change::Remove { shard: Some(shard), key, version, cause }]).unwrap();
 }
 
@@ -45,9 +45,9 @@ fn a_shard_yields_its_changes_since_a_version_in_order() {
             put(2, format!("b{n}").as_bytes(), 1001 + 2 * n, b"two", &mut writer);
         }
         put(1, b"a5", 1300, b"again", &mut writer);
-        remove(1, b"a7", 1301, Removal::Deletion, &mut writer);
-        remove(1, b"a8", 1302, Removal::Eviction, &mut writer);
-        remove(1, b"a9", 1303, Removal::Deletion, &mut writer);
+        remove(1, b"a7", 1301, RemovalCause::Deletion, &mut writer);
+        remove(1, b"a8", 1302, RemovalCause::Eviction, &mut writer);
+        remove(1, b"a9", 1303, RemovalCause::Deletion, &mut writer);
         put(1, b"a9", 1304, b"back", &mut writer);
         let all = since(&mut reader, 1, 0, 7);
         let mut expected: Vec<u64> = (0..100).map(|n| 1000 + 2 * n).collect();
@@ -57,8 +57,8 @@ fn a_shard_yields_its_changes_since_a_version_in_order() {
         assert_eq!(versions(&since(&mut reader, 1, 1299, 1)), [1300, 1301, 1302, 1304]);
         let (deleted, evicted) = (&all[all.len() - 3], &all[all.len() - 2]);
         let removed = |version, cause| KeyState::Removed { version, cause };
-        assert_eq!(*deleted, (b"a7".to_vec(), removed(1301, Removal::Deletion)));
-        assert_eq!(*evicted, (b"a8".to_vec(), removed(1302, Removal::Eviction)));
+        assert_eq!(*deleted, (b"a7".to_vec(), removed(1301, RemovalCause::Deletion)));
+        assert_eq!(*evicted, (b"a8".to_vec(), removed(1302, RemovalCause::Eviction)));
         assert_eq!(since(&mut reader, 2, 0, 1000).len(), 100, "the other shard");
         assert_eq!(since(&mut reader, 3, 0, 1000), []);
         all
@@ -89,7 +89,7 @@ fn only_the_last_removal_of_a_key_is_kept() {
         for key in 0..5 {
             let key = format!("k{key}");
             put(1, key.as_bytes(), version, &value, &mut writer);
-            remove(1, key.as_bytes(), version + 1, Removal::Deletion, &mut writer);
+            remove(1, key.as_bytes(), version + 1, RemovalCause::Deletion, &mut writer);
             version += 2;
         }
         // So does each of the others.
@@ -145,7 +145,7 @@ fn removals_are_kept_until_they_are_forgotten() {
     // Each of the segments that follow has some removals, and values that are replaced.
     let mut version = 1000;
     for n in 0..50 {
-        remove(1, format!("gone{n}").as_bytes(), 100 + n, Removal::Deletion, &mut writer);
+        remove(1, format!("gone{n}").as_bytes(), 100 + n, RemovalCause::Deletion, &mut writer);
         for k in 0..20 {
             version += 1;
             put(2, format!("k{k}").as_bytes(), version, &value, &mut writer);

@@ -6,7 +6,7 @@ use kv_proto::wire::{Answer, Status};
 use kv_store::{Cursor, Key, Metadata, Reservation, ReserveError, Timestamp, WriteError};
 use tokio::sync::oneshot;
 
-use crate::engine::persistence::{Load, LoadKind, LoadResult, Write, WriteKind};
+use crate::engine::persistence::{Load, LoadKind, ReadResult, Write, WriteKind};
 use crate::engine::{Engine, PinnedValue};
 
 impl Engine {
@@ -87,7 +87,7 @@ impl Engine {
             return Ok(Some(Arc::new(PinnedValue::new(self.clone(), pinned))));
         }
         match self.load(key.as_bytes(), LoadKind::Value).await? {
-            Some(LoadResult::Value(value)) => Ok(value),
+            Some(ReadResult::Value(value)) => Ok(value),
             _ => Ok(None),
         }
     }
@@ -101,7 +101,7 @@ impl Engine {
             return Ok(Some(metadata));
         }
         match self.load(key.as_bytes(), LoadKind::Metadata).await? {
-            Some(LoadResult::Metadata(metadata)) => Ok(metadata),
+            Some(ReadResult::Metadata(metadata)) => Ok(metadata),
             _ => Ok(None),
         }
     }
@@ -115,7 +115,7 @@ impl Engine {
     ) -> Result<(Vec<(Box<[u8]>, Metadata)>, u64), Status> {
         let max_bytes = usize::MAX;
         match self.load(prefix, LoadKind::Keys { cursor, max_keys, max_bytes }).await? {
-            Some(LoadResult::Keys(keys, next)) => Ok((keys, next)),
+            Some(ReadResult::Keys(keys, next)) => Ok((keys, next)),
             _ => {
                 let from = Cursor::from(cursor);
                 let page = self.index.list(prefix, from, max_keys, max_bytes, self.now());
@@ -125,13 +125,13 @@ impl Engine {
     }
 
     /// Loads from the disk, if the store has one.
-    async fn load(&self, key: &[u8], kind: LoadKind) -> Result<Option<LoadResult>, Status> {
+    async fn load(&self, key: &[u8], kind: LoadKind) -> Result<Option<ReadResult>, Status> {
         let Some(persistence) = self.persistence() else { return Ok(None) };
         let (sender, receiver) = oneshot::channel();
         let done = Box::new(move |loaded| _ = sender.send(loaded));
         persistence.load(Load { key: key.into(), kind, done });
         match receiver.await {
-            Ok(LoadResult::Failed(status)) => Err(status),
+            Ok(ReadResult::Failed(status)) => Err(status),
             Ok(loaded) => Ok(Some(loaded)),
             Err(_) => Err(Status::DiskFailed),
         }

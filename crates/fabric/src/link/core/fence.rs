@@ -62,7 +62,7 @@ impl Core {
                 self.fail_rail(rail, "the setup timed out");
             }
             RailState::Fencing { since } => {
-                self.fence(rail);
+                self.advance_fence(rail);
                 self.limit_fence(rail, since);
             }
             RailState::Up { .. } | RailState::Trying { .. } => self.check_progress(rail),
@@ -85,7 +85,9 @@ impl Core {
         }
     }
 
-    fn fence(&mut self, rail: u8) {
+    /// The next steps of a fence, as far as they are possible now: takes out our closed lane, reports that, and resolves what is
+    /// unconfirmed once the peer has reported too.
+    fn advance_fence(&mut self, rail: u8) {
         if let Some(lane) = self.rails.detach(rail) {
             // Messages in its slots must outlive them.
             if let Some(slots) = lane.slots() {

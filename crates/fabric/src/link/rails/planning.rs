@@ -10,6 +10,7 @@ use crate::link::protocol::control::{RailPlan, Transport};
 use crate::link::protocol::hello::Hello;
 
 pub(super) struct Planning {
+    /// At the initiator, whether to plan again: an end may get devices. At the listener, whether it may still announce some.
     enabled: bool,
     /// The devices that the peer has announced.
     theirs: Option<Box<Hello>>,

@@ -56,12 +56,12 @@ pub(super) struct Committer {
     applying: Option<SavingRound>,
     /// A round whose memory can be used again.
     spare: Round,
-    upkeep: Upkeep,
+    maintenance: Maintenance,
 }
 
 struct LongWrite {
     write: Write,
-    owner: u64,
+    value_id: u64,
     /// The number of bytes saved.
     saved: u64,
 }
@@ -72,17 +72,18 @@ struct SavingRound {
     _busy: SavingGuard,
 }
 
-/// When the disk was last looked after, and is next.
-struct Upkeep {
-    maintained: Instant,
+/// When the disk was last maintained, and will be.
+struct Maintenance {
+    last: Instant,
     /// When there is something to remove.
     due: Option<Instant>,
     /// Whether that was so when the last round began.
     was_due: bool,
-    checked: Instant,
+    /// When its files were last checked.
+    files_checked: Instant,
 }
 
-impl Upkeep {
+impl Maintenance {
     /// How long to wait if nothing is written.
     fn pause(&self) -> Duration {
         self.due.map_or(CHECK_INTERVAL, |due| {
@@ -112,7 +113,12 @@ impl Committer {
             saving: None,
             applying: None,
             spare: Round::default(),
-            upkeep: Upkeep { maintained: now, due: Some(now), was_due: false, checked: now },
+            maintenance: Maintenance {
+                last: now,
+                due: Some(now),
+                was_due: false,
+                files_checked: now,
+            },
         }
     }
 
@@ -135,7 +141,7 @@ impl Committer {
             None if !self.is_done() => {
                 return commands.try_recv().map_err(|error| error == TryRecvError::Disconnected);
             }
-            None => self.upkeep.pause(),
+            None => self.maintenance.pause(),
         };
         commands.recv_timeout(limit).map_err(|error| error == RecvTimeoutError::Disconnected)
     }
@@ -147,8 +153,8 @@ impl Committer {
                 if reserved.reservation().length() > CHUNK_BYTES as u64 =>
             {
                 self.state.counts.add_waiting(-1);
-                let owner = engine.index.allocate_version();
-                self.long.push_back(LongWrite { write, owner, saved: 0 });
+                let value_id = engine.index.allocate_version();
+                self.long.push_back(LongWrite { write, value_id, saved: 0 });
             }
             _ => self.check(engine, write, None),
         }
@@ -163,7 +169,7 @@ impl Committer {
                 self.conclude(engine, saved);
             }
         } else if self.is_done() {
-            if self.upkeep.is_due() {
+            if self.maintenance.is_due() {
                 self.maintain(engine);
             }
             self.check_files();
@@ -189,12 +195,12 @@ impl Committer {
         self.state.counts.add_waiting(-(self.next.writes.len() as i64));
         // A long value whose chunks are all saved is checked like a short one.
         if self.long.front().is_some_and(LongWrite::is_complete)
-            && let Some(LongWrite { write, owner, .. }) = self.long.pop_front()
+            && let Some(LongWrite { write, value_id, .. }) = self.long.pop_front()
         {
-            self.check(engine, write, Some(owner));
+            self.check(engine, write, Some(value_id));
         }
-        if let Some(LongWrite { write, owner, saved }) = self.long.front() {
-            self.next.add_chunks(engine, write, *owner, *saved);
+        if let Some(LongWrite { write, value_id, saved }) = self.long.front() {
+            self.next.add_chunks(engine, write, *value_id, *saved);
         }
         if self.next.is_empty() {
             return None;
@@ -205,7 +211,7 @@ impl Committer {
         let _busy = self.state.busy_keys.save(keys);
         let versions = std::mem::take(&mut self.next_versions);
         self.saving = Some(SavingRound { versions, _busy });
-        self.upkeep.was_due = self.upkeep.is_due();
+        self.maintenance.was_due = self.maintenance.is_due();
         self.state.counts.begin_save(Instant::now());
         Some(round)
     }
@@ -340,8 +346,8 @@ impl Committer {
     ) -> bool {
         let status = refusal(error);
         writes.into_iter().for_each(|checked| self.refuse(checked, status));
-        if with_chunks && let Some(LongWrite { write, owner, .. }) = self.long.pop_front() {
-            self.discard(Some(owner));
+        if with_chunks && let Some(LongWrite { write, value_id, .. }) = self.long.pop_front() {
+            self.discard(Some(value_id));
             Wakeup::wake_all((write.done)(Answer::new(status)));
         }
         // Do not retry immediately if the disk fails immediately.
@@ -351,23 +357,23 @@ impl Committer {
 
     /// Refuses a write that could not be saved, or that depends on one.
     fn refuse(&mut self, CheckedWrite { write, decision }: CheckedWrite, status: Status) {
-        if let Decision::Put { location: ValueLocation::Chunks { owner }, .. } = decision {
-            self.discard(Some(owner));
+        if let Decision::Put { location: ValueLocation::Chunks { value_id }, .. } = decision {
+            self.discard(Some(value_id));
         }
         Wakeup::wake_all((write.done)(Answer::new(status)));
     }
 
     /// Checks the condition of a write, given the writes before it, and adds it to the next round.
-    fn check(&mut self, engine: &Engine, write: Write, owner: Option<u64>) {
+    fn check(&mut self, engine: &Engine, write: Write, value_id: Option<u64>) {
         let decision = match self.current(engine, &write.key) {
-            Ok(current) => self.next.decide(engine, &write, owner, current),
+            Ok(current) => self.next.decide(engine, &write, value_id, current),
             Err(error) => {
                 tracing::error!(%error, "write refused");
                 Decision::Answer(Answer::new(refusal(&error)))
             }
         };
         if let Decision::Answer(_) = decision {
-            self.discard(owner);
+            self.discard(value_id);
         }
         let checked = CheckedWrite { write, decision };
         if let Some(version) = checked.changed_version() {
@@ -376,9 +382,9 @@ impl Committer {
         self.next.writes.push(checked);
     }
 
-    fn discard(&mut self, owner: Option<u64>) {
-        if let Some(owner) = owner {
-            self.saver.disk().discard_chunks(owner);
+    fn discard(&mut self, value_id: Option<u64>) {
+        if let Some(value_id) = value_id {
+            self.saver.disk().discard_chunks(value_id);
         }
     }
 
@@ -401,17 +407,17 @@ impl Committer {
 
     /// Whether the disk is to be maintained after a round: a busy one needs it too, above all when it is full.
     fn needs_maintenance(&mut self, is_full: bool) -> bool {
-        let upkeep = &mut self.upkeep;
-        upkeep.due = Some(Instant::now() + MAINTENANCE_DELAY);
-        is_full || upkeep.was_due || upkeep.maintained.elapsed() >= MAINTENANCE_INTERVAL
+        let maintenance = &mut self.maintenance;
+        maintenance.due = Some(Instant::now() + MAINTENANCE_DELAY);
+        is_full || maintenance.was_due || maintenance.last.elapsed() >= MAINTENANCE_INTERVAL
     }
 
     /// Notices a directory that was removed although nothing is written.
     fn check_files(&mut self) {
-        if self.upkeep.checked.elapsed() < CHECK_INTERVAL {
+        if self.maintenance.files_checked.elapsed() < CHECK_INTERVAL {
             return;
         }
-        self.upkeep.checked = Instant::now();
+        self.maintenance.files_checked = Instant::now();
         let checked = self.saver.disk().check_files();
         if self.state.counts.set_removed(checked.is_err()) {
             match checked {
@@ -427,8 +433,8 @@ impl Committer {
             tracing::warn!(%error, "disk maintenance failed");
             Some(MAINTENANCE_RETRY)
         });
-        self.upkeep.maintained = Instant::now();
-        self.upkeep.due = pause.map(|pause| self.upkeep.maintained + pause);
+        self.maintenance.last = Instant::now();
+        self.maintenance.due = pause.map(|pause| self.maintenance.last + pause);
     }
 
     /// Answers all pending writes as failed: the engine was dropped.

@@ -10,7 +10,7 @@ use kv_proto::wire::Status;
 use kv_store::{Key, Pinned, ReserveError};
 
 use super::busy_keys::SaveCount;
-use super::{Load, LoadKind, LoadResult, PersistenceState, next};
+use super::{Load, LoadKind, PersistenceState, ReadResult, next};
 use crate::engine::{Engine, PinnedValue, ReservedValue};
 
 /// Serves loads until the queue ends.
@@ -33,13 +33,13 @@ pub(super) fn run(
     }
 }
 
-fn failed(state: &PersistenceState, error: &kv_disk::Error) -> LoadResult {
+fn failed(state: &PersistenceState, error: &kv_disk::Error) -> ReadResult {
     tracing::error!(%error, "cannot read a value from disk");
     if error.kind() == kv_disk::ErrorKind::Damaged {
         state.counts.damaged.fetch_add(1, Relaxed);
-        return LoadResult::Failed(Status::Damaged);
+        return ReadResult::Failed(Status::Damaged);
     }
-    LoadResult::Failed(Status::DiskFailed)
+    ReadResult::Failed(Status::DiskFailed)
 }
 
 /// Loads a value into memory and commits it to its key, unless the key was written in the meantime: then it starts
@@ -49,8 +49,8 @@ pub(super) fn value(
     state: &PersistenceState,
     reader: &mut dyn DiskReader,
     name: &[u8],
-) -> Result<LoadResult, kv_disk::Error> {
-    let Ok(key) = Key::new(name) else { return Ok(LoadResult::Value(None)) };
+) -> Result<ReadResult, kv_disk::Error> {
+    let Ok(key) = Key::new(name) else { return Ok(ReadResult::Value(None)) };
     for _ in 0..MAX_ATTEMPTS {
         if let Some(pinned) = engine.index.pin(key, engine.now()) {
             return Ok(found(engine, pinned));
@@ -66,10 +66,10 @@ pub(super) fn value(
         if !read? {
             state.busy_keys.wait_for_saves();
             let pinned = engine.index.pin(key, engine.now());
-            return Ok(pinned.map_or(LoadResult::Value(None), |pinned| found(engine, pinned)));
+            return Ok(pinned.map_or(ReadResult::Value(None), |pinned| found(engine, pinned)));
         }
     }
-    Ok(LoadResult::Failed(Status::Full))
+    Ok(ReadResult::Failed(Status::Full))
 }
 
 /// The same without waiting, for a thread that serves others too. `None`: it must be loaded by a loader.
@@ -78,7 +78,7 @@ fn cached_value(
     state: &PersistenceState,
     reader: &mut dyn DiskReader,
     name: &[u8],
-) -> Option<LoadResult> {
+) -> Option<ReadResult> {
     let key = Key::new(name).ok()?;
     let saves = state.busy_keys.try_begin(name)?;
     let mut sink = PoolSink::new(engine);
@@ -113,7 +113,7 @@ impl CachedReader {
     }
 
     /// A value that is not in memory. `None`: it must be loaded by a loader.
-    pub(crate) fn value(&mut self, engine: &Arc<Engine>, key: &[u8]) -> Option<LoadResult> {
+    pub(crate) fn value(&mut self, engine: &Arc<Engine>, key: &[u8]) -> Option<ReadResult> {
         if self.skipped > 0 {
             self.skipped -= 1;
             return None;
@@ -127,8 +127,8 @@ impl CachedReader {
     }
 }
 
-fn found(engine: &Arc<Engine>, pinned: Pinned) -> LoadResult {
-    LoadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))))
+fn found(engine: &Arc<Engine>, pinned: Pinned) -> ReadResult {
+    ReadResult::Value(Some(Arc::new(PinnedValue::new(engine.clone(), pinned))))
 }
 
 /// Commits a value that was read to its key, unless the key was written in the meantime: then there is no result, nor if reading
@@ -140,7 +140,7 @@ fn commit(
     saves: SaveCount,
     sink: PoolSink<'_>,
     read: &Result<bool, kv_disk::Error>,
-) -> Option<LoadResult> {
+) -> Option<ReadResult> {
     let PoolSink { value, refusal, .. } = sink;
     // A partial value is discarded.
     let value = value.filter(|_| matches!(read, Ok(true)));
@@ -163,9 +163,9 @@ fn commit(
         return Some(found(engine, pinned));
     }
     match (read, refusal) {
-        (Ok(true), Some(status)) => Some(LoadResult::Failed(status)),
+        (Ok(true), Some(status)) => Some(ReadResult::Failed(status)),
         // The key does not exist, or has expired.
-        (Ok(_), _) if is_current && !has_value => Some(LoadResult::Value(None)),
+        (Ok(_), _) if is_current && !has_value => Some(ReadResult::Value(None)),
         _ => None,
     }
 }
@@ -177,11 +177,11 @@ fn metadata(
     state: &PersistenceState,
     reader: &mut dyn DiskReader,
     name: &[u8],
-) -> Result<LoadResult, kv_disk::Error> {
-    let Ok(key) = Key::new(name) else { return Ok(LoadResult::Metadata(None)) };
+) -> Result<ReadResult, kv_disk::Error> {
+    let Ok(key) = Key::new(name) else { return Ok(ReadResult::Metadata(None)) };
     let in_memory = engine.index.stat(key, engine.now());
     if in_memory.is_some() {
-        return Ok(LoadResult::Metadata(in_memory));
+        return Ok(ReadResult::Metadata(in_memory));
     }
     let saves = state.busy_keys.begin(name);
     let read = reader.stat(name);
@@ -189,7 +189,7 @@ fn metadata(
         // Then a reader finds it too.
         state.busy_keys.wait_for_saves();
     }
-    Ok(LoadResult::Metadata(read?.and_then(|metadata| engine.metadata_of(&metadata))))
+    Ok(ReadResult::Metadata(read?.and_then(|metadata| engine.metadata_of(&metadata))))
 }
 
 /// Reserves memory in the pool for a value from the disk, and fills it.
@@ -235,15 +235,15 @@ fn keys(
     reader: &mut dyn DiskReader,
     prefix: &[u8],
     (cursor, max_keys, max_bytes): (u64, usize, usize),
-) -> Result<LoadResult, kv_disk::Error> {
+) -> Result<ReadResult, kv_disk::Error> {
     let Some(after) = state.cursors.get(cursor) else {
-        return Ok(LoadResult::Failed(Status::NoHandle));
+        return Ok(ReadResult::Failed(Status::NoHandle));
     };
     let listed = reader.list(prefix, &after, (max_keys, max_bytes), engine.unix_now())?;
     let next = listed.last().map_or(0, |(key, _)| state.cursors.set(key));
     let known =
         |(key, metadata): (Box<[u8]>, Metadata)| Some((key, engine.metadata_of(&metadata)?));
-    Ok(LoadResult::Keys(listed.into_iter().filter_map(known).collect(), next))
+    Ok(ReadResult::Keys(listed.into_iter().filter_map(known).collect(), next))
 }
 
 /// Attempts to load a value that is written repeatedly.

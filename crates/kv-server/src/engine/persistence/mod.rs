@@ -76,7 +76,7 @@ pub(crate) enum WriteKind {
 pub(crate) struct Load {
     pub(crate) key: Box<[u8]>,
     pub(crate) kind: LoadKind,
-    pub(crate) done: Box<dyn FnOnce(LoadResult) + Send>,
+    pub(crate) done: Box<dyn FnOnce(ReadResult) + Send>,
 }
 
 pub(crate) enum LoadKind {
@@ -90,8 +90,8 @@ pub(crate) enum LoadKind {
     },
 }
 
-/// The result of a load.
-pub(crate) enum LoadResult {
+/// What a request reads: found in memory, or loaded from the disk.
+pub(crate) enum ReadResult {
     /// The value, in memory and pinned, if the key exists.
     Value(Option<Arc<PinnedValue>>),
     Metadata(Option<kv_store::Metadata>),
@@ -205,7 +205,7 @@ impl Persistence {
 
     pub(crate) fn load(&self, load: Load) {
         if let Err(SendError(Some(unsent))) = self.loads.send(Some(load)) {
-            (unsent.done)(LoadResult::Failed(Status::DiskFailed));
+            (unsent.done)(ReadResult::Failed(Status::DiskFailed));
         }
     }
 

@@ -15,13 +15,13 @@ use kv_store::WhenFull;
 
 use super::committer::Committer;
 use super::saver::Saver;
-use super::{LoadResult, PersistenceState, Write, WriteKind, loader};
+use super::{PersistenceState, ReadResult, Write, WriteKind, loader};
 use crate::engine::{Engine, ReservedValue, Settings};
 
 /// The content of the disk, which survives a crash.
 #[derive(Default, Clone)]
 struct DiskContent {
-    /// The metadata of each key, and its bytes or the owner of its chunks.
+    /// The metadata of each key, and its bytes or the value_id of its chunks.
     rows: BTreeMap<Vec<u8>, Stored>,
     chunks: HashMap<(u64, u32), Vec<u8>>,
 }
@@ -48,14 +48,14 @@ impl DiskContent {
                 let metadata = Metadata { version, expires, length };
                 let body = match body {
                     Body::Inline(bytes) => Ok(bytes.to_vec()),
-                    Body::Chunks(owner) => Err(owner),
+                    Body::Chunks(value_id) => Err(value_id),
                 };
                 self.rows.insert(key.to_vec(), (metadata, body));
             }
             Change::Remove { key, .. } => _ = self.rows.remove(key),
-            Change::Chunk { owner, number, bytes } => {
+            Change::Chunk { value_id, number, bytes } => {
                 assert!(bytes.len() <= CHUNK_BYTES);
-                self.chunks.insert((owner, number), bytes.to_vec());
+                self.chunks.insert((value_id, number), bytes.to_vec());
             }
         }
     }
@@ -64,8 +64,8 @@ impl DiskContent {
         let (metadata, body) = self.rows.get(key)?;
         let bytes = match body {
             Ok(bytes) => bytes.clone(),
-            Err(owner) => (0..)
-                .map_while(|number| self.chunks.get(&(*owner, number)))
+            Err(value_id) => (0..)
+                .map_while(|number| self.chunks.get(&(*value_id, number)))
                 .flatten()
                 .copied()
                 .collect(),
@@ -94,11 +94,11 @@ impl DiskWriter for FakeDisk {
         Ok(())
     }
 
-    fn discard_chunks(&mut self, owner: u64) {
+    fn discard_chunks(&mut self, value_id: u64) {
         let content = &mut self.0.lock().unwrap().content;
         // Unless the failed save reached the disk.
-        if !content.rows.values().any(|(_, body)| *body == Err(owner)) {
-            content.chunks.retain(|(known, _), _| *known != owner);
+        if !content.rows.values().any(|(_, body)| *body == Err(value_id)) {
+            content.chunks.retain(|(known, _), _| *known != value_id);
         }
     }
 
@@ -306,8 +306,8 @@ impl ModelTest {
                 None => match loader::value(&self.engine, &self.state, &mut self.disk, &[key])
                     .unwrap()
                 {
-                    LoadResult::Value(value_pin) => value_pin,
-                    LoadResult::Failed(Status::Full) => return,
+                    ReadResult::Value(value_pin) => value_pin,
+                    ReadResult::Failed(Status::Full) => return,
                     _ => panic!("neither a value nor none"),
                 },
             };

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use kv_disk::{Body, CHUNK_BYTES, Change, Removal};
+use kv_disk::{Body, CHUNK_BYTES, Change, RemovalCause};
 use kv_proto::Condition;
 use kv_proto::wire::{Answer, Status};
 use kv_store::Key;
@@ -58,12 +58,12 @@ pub(super) enum Decision {
 /// Where the bytes of a value are: in the round's bytes, or in saved chunks.
 pub(super) enum ValueLocation {
     Round(Range<usize>),
-    Chunks { owner: u64 },
+    Chunks { value_id: u64 },
 }
 
 /// A chunk to be saved: its range of the round's bytes.
 pub(super) struct RoundChunk {
-    owner: u64,
+    value_id: u64,
     number: u32,
     range: Range<usize>,
     /// Its end in the value.
@@ -115,12 +115,12 @@ impl Round {
         self.chunks.iter().map(|chunk| chunk.change(&self.bytes))
     }
 
-    /// Decides what a write does, given the version of its key, and copies its value. `owner`: of its chunks, if they are saved.
+    /// Decides what a write does, given the version of its key, and copies its value. `value_id`: of its chunks, if they are saved.
     pub(super) fn decide(
         &mut self,
         engine: &Engine,
         write: &Write,
-        owner: Option<u64>,
+        value_id: Option<u64>,
         current: Option<u64>,
     ) -> Decision {
         let refused = match (write.condition, current) {
@@ -141,8 +141,8 @@ impl Round {
                 Decision::Delete { deleted, version: engine.index.allocate_version() }
             }
             (WriteKind::Put { reserved, .. }, _) => {
-                let location = match owner {
-                    Some(owner) => ValueLocation::Chunks { owner },
+                let location = match value_id {
+                    Some(value_id) => ValueLocation::Chunks { value_id },
                     None => {
                         let reservation = reserved.reservation();
                         let (bytes, range) = self.bytes.take(reservation.length() as usize);
@@ -157,7 +157,7 @@ impl Round {
     }
 
     /// Copies the next chunks of a long value, `saved` bytes of which are saved.
-    pub(super) fn add_chunks(&mut self, engine: &Engine, write: &Write, owner: u64, saved: u64) {
+    pub(super) fn add_chunks(&mut self, engine: &Engine, write: &Write, value_id: u64, saved: u64) {
         let WriteKind::Put { reserved, .. } = &write.kind else { return };
         let (length, ranges) = (reserved.reservation().length(), reserved.reservation().ranges());
         let mut offset = saved;
@@ -166,7 +166,7 @@ impl Round {
             let (bytes, range) = self.bytes.take((end - offset) as usize);
             engine.copy_out(&ranges, offset, bytes);
             let number = (offset / CHUNK_BYTES as u64) as u32;
-            self.chunks.push(RoundChunk { owner, number, range, end });
+            self.chunks.push(RoundChunk { value_id, number, range, end });
             offset = end;
         }
     }
@@ -190,8 +190,8 @@ impl RoundBytes {
 
 impl RoundChunk {
     fn change<'c>(&self, bytes: &'c RoundBytes) -> Change<'c> {
-        let RoundChunk { owner, number, ref range, .. } = *self;
-        Change::Chunk { owner, number, bytes: bytes.get(range) }
+        let RoundChunk { value_id, number, ref range, .. } = *self;
+        Change::Chunk { value_id, number, bytes: bytes.get(range) }
     }
 }
 
@@ -202,14 +202,14 @@ impl CheckedWrite {
             (Decision::Put { version, expires, location, .. }, WriteKind::Put { reserved, .. }) => {
                 let body = match location {
                     ValueLocation::Round(range) => Body::Inline(bytes.get(range)),
-                    ValueLocation::Chunks { owner } => Body::Chunks(*owner),
+                    ValueLocation::Chunks { value_id } => Body::Chunks(*value_id),
                 };
                 let (version, expires) = (*version, *expires);
                 let length = reserved.reservation().length();
                 Some(Change::Put { shard: None, key, version, expires, length, body })
             }
             (Decision::Delete { version, .. }, _) => {
-                let (version, cause) = (*version, Removal::Deletion);
+                let (version, cause) = (*version, RemovalCause::Deletion);
                 Some(Change::Remove { shard: None, key, version, cause })
             }
             _ => None,

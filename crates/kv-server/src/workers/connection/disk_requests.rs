@@ -11,7 +11,7 @@ use kv_proto::wire::{Answer, Status};
 
 use super::MAX_BATCHES;
 use super::preloaded::{ColdRead, Preloaded};
-use crate::engine::persistence::{Load, LoadResult, Persistence, Write, WriteKind};
+use crate::engine::persistence::{Load, Persistence, ReadResult, Write, WriteKind};
 use crate::engine::session::Session;
 use crate::slab::Slab;
 use crate::wakeup::Wakeup;
@@ -29,7 +29,7 @@ pub(crate) enum Notification {
     /// A write is durable, or refused.
     Written { batch: u32, index: usize, answer: Answer },
     /// A load is complete.
-    Loaded { batch: u32, index: usize, loaded: LoadResult },
+    Loaded { batch: u32, index: usize, loaded: ReadResult },
 }
 
 /// A batch that waits for loads.
@@ -107,7 +107,7 @@ impl DiskRequests {
         &mut self,
         row: u32,
         index: usize,
-        loaded: LoadResult,
+        loaded: ReadResult,
     ) -> Option<LoadingBatch> {
         let batch = self.batches.get_mut(row)?;
         batch.preloaded.set(index, loaded);

@@ -25,7 +25,7 @@
 //!    [`Replies`]. The client recognises it by the `tag` in the immediate data, or by the `slot_sequence` as completion flag.
 //!
 //! This file handles the link; `batches.rs` processes a batch from its message to its reply, `slots.rs` request
-//! slots. Requests are executed in `serving.rs`: reads in `read.rs` and `placement.rs`, writes in `write.rs`.
+//! slots. Requests are executed in `serving.rs`: reads in `read.rs` and `delivery.rs`, writes in `write.rs`.
 
 mod answer_handle;
 mod batch_answers;
@@ -33,6 +33,7 @@ mod batch_limits;
 mod batches;
 mod client;
 mod completion_id;
+mod delivery;
 mod disk_requests;
 mod draining;
 mod handles;
@@ -40,7 +41,6 @@ mod in_place_reads;
 mod measure;
 mod peer;
 mod pending;
-mod placement;
 mod preloaded;
 mod put_fetches;
 mod read;

@@ -8,12 +8,12 @@ use kv_store::{Key, Timestamp};
 
 use super::client::Client;
 use super::read::keys_wanted;
-use crate::engine::persistence::{CachedReader, LoadKind, LoadResult};
+use crate::engine::persistence::{CachedReader, LoadKind, ReadResult};
 use crate::engine::{Engine, PinnedValue};
 
 /// One entry per request: what was found for it, or why it was refused.
 pub(super) struct Preloaded {
-    by_request: Vec<Option<LoadResult>>,
+    by_request: Vec<Option<ReadResult>>,
 }
 
 /// A load that a request needs.
@@ -37,7 +37,7 @@ impl Preloaded {
         for (index, request) in batch.enumerate() {
             let request = request?;
             by_request.push(match client.check(&request) {
-                Err(refused) => Some(LoadResult::Failed(refused)),
+                Err(refused) => Some(ReadResult::Failed(refused)),
                 Ok(()) => match look_up(engine, client, &request, now) {
                     Lookup::InMemory(result) => Some(result),
                     Lookup::Load(key, kind) => {
@@ -55,28 +55,28 @@ impl Preloaded {
         Ok((Preloaded { by_request }, cold))
     }
 
-    pub(super) fn set(&mut self, index: usize, loaded: LoadResult) {
+    pub(super) fn set(&mut self, index: usize, loaded: ReadResult) {
         self.by_request[index] = Some(loaded);
     }
 
     /// Whether a request was allowed.
     pub(super) fn check(&self, index: usize) -> Result<(), Status> {
         match self.by_request.get(index) {
-            Some(Some(LoadResult::Failed(status @ (Status::RateLimited | Status::Denied)))) => {
+            Some(Some(ReadResult::Failed(status @ (Status::RateLimited | Status::Denied)))) => {
                 Err(*status)
             }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn take(&mut self, index: usize) -> Option<LoadResult> {
+    pub(super) fn take(&mut self, index: usize) -> Option<ReadResult> {
         self.by_request.get_mut(index)?.take()
     }
 }
 
 /// The result of a lookup in memory.
 enum Lookup<'k> {
-    InMemory(LoadResult),
+    InMemory(ReadResult),
     Load(&'k [u8], LoadKind),
     /// The request reads nothing, or its key is invalid, which is refused when it is served.
     Nothing,
@@ -92,7 +92,7 @@ fn look_up<'k>(
         Request::Get { key: name, .. } => {
             let Ok(key) = Key::new(name) else { return Lookup::Nothing };
             match engine.index.pin(key, now) {
-                Some(pinned) => Lookup::InMemory(LoadResult::Value(Some(Arc::new(
+                Some(pinned) => Lookup::InMemory(ReadResult::Value(Some(Arc::new(
                     PinnedValue::new(engine.clone(), pinned),
                 )))),
                 None => Lookup::Load(name, LoadKind::Value),
@@ -101,7 +101,7 @@ fn look_up<'k>(
         Request::Stat { key: name } => {
             let Ok(key) = Key::new(name) else { return Lookup::Nothing };
             match engine.index.stat(key, now) {
-                Some(metadata) => Lookup::InMemory(LoadResult::Metadata(Some(metadata))),
+                Some(metadata) => Lookup::InMemory(ReadResult::Metadata(Some(metadata))),
                 None => Lookup::Load(name, LoadKind::Metadata),
             }
         }

@@ -8,9 +8,9 @@ use kv_store::{Cursor, Key, Metadata, Pinned};
 
 use super::answer_handle::AnswerHandle;
 use super::batch_answers::ValuePin;
-use super::placement::{PinUntil, ReadRange};
+use super::delivery::{PinUntil, ReadRange};
 use super::serving::Serving;
-use crate::engine::persistence::LoadResult;
+use crate::engine::persistence::ReadResult;
 use crate::engine::{Engine, PinnedValue};
 use crate::workers::send_buffers::MAX_SEND_BUFFER_BYTES;
 
@@ -18,8 +18,8 @@ use crate::workers::send_buffers::MAX_SEND_BUFFER_BYTES;
 enum Found {
     /// Found in memory.
     Pinned(Pinned),
-    /// Loaded from the disk; the pin may be shared.
-    Loaded(Arc<PinnedValue>),
+    /// Found before the batch was served, in memory or on the disk; the pin may be shared.
+    Shared(Arc<PinnedValue>),
 }
 
 impl Found {
@@ -27,14 +27,14 @@ impl Found {
     fn value(&self) -> &Pinned {
         match self {
             Found::Pinned(pinned) => pinned,
-            Found::Loaded(value) => value.value(),
+            Found::Shared(value) => value.value(),
         }
     }
 
     fn into_shared(self, engine: &Arc<Engine>) -> Arc<PinnedValue> {
         match self {
             Found::Pinned(pinned) => Arc::new(PinnedValue::new(engine.clone(), pinned)),
-            Found::Loaded(value) => value,
+            Found::Shared(value) => value,
         }
     }
 }
@@ -47,14 +47,14 @@ impl Serving<'_> {
             None => match self.loaded_value() {
                 Ok(value) => {
                     range.in_place = false;
-                    Found::Loaded(value)
+                    Found::Shared(value)
                 }
                 Err(status) => return Answer::new(status),
             },
         };
         let value = found.value();
         let (mut answer, length) = (self.describe(&value.metadata), value.metadata.length);
-        let pin_until = self.place(value, &range, &mut answer);
+        let pin_until = self.add_value(value, &range, &mut answer);
         let more = range.offset.saturating_add(answer.written) < length;
         if open_handle && more && answer.status == Status::Ok {
             let value = found.into_shared(&self.context.engine);
@@ -66,7 +66,7 @@ impl Serving<'_> {
             return answer;
         }
         match (found, pin_until) {
-            (Found::Loaded(value), _) => self.batch_answers.holds.push(ValuePin::Value(value)),
+            (Found::Shared(value), _) => self.batch_answers.holds.push(ValuePin::Value(value)),
             (Found::Pinned(value), PinUntil::Copied) => self.context.engine.index.unpin(value.pin),
             (Found::Pinned(value), PinUntil::InPlace) => {
                 self.batch_answers.in_place.pins.push(value.pin)
@@ -82,14 +82,14 @@ impl Serving<'_> {
     #[cold]
     fn loaded_value(&mut self) -> Result<Arc<PinnedValue>, Status> {
         match self.loaded() {
-            Some(LoadResult::Value(Some(value))) => Ok(value),
-            Some(LoadResult::Failed(status)) => Err(status),
+            Some(ReadResult::Value(Some(value))) => Ok(value),
+            Some(ReadResult::Failed(status)) => Err(status),
             _ => Err(Status::NotFound),
         }
     }
 
     /// What was loaded for this request.
-    fn loaded(&mut self) -> Option<LoadResult> {
+    fn loaded(&mut self) -> Option<ReadResult> {
         let index = self.batch_answers.answers.len();
         self.preloaded.as_mut().and_then(|preloaded| preloaded.take(index))
     }
@@ -101,7 +101,7 @@ impl Serving<'_> {
         };
         let mut answer = self.describe(&value.value().metadata);
         AnswerHandle::Read(handle).put(&mut answer);
-        self.place(value.value(), range, &mut answer);
+        self.add_value(value.value(), range, &mut answer);
         self.batch_answers.holds.push(ValuePin::Value(value));
         answer
     }
@@ -110,8 +110,8 @@ impl Serving<'_> {
         let metadata = match self.context.engine.index.stat(key, self.now) {
             Some(metadata) => Some(metadata),
             None => match self.loaded() {
-                Some(LoadResult::Metadata(metadata)) => metadata,
-                Some(LoadResult::Failed(status)) => return Answer::new(status),
+                Some(ReadResult::Metadata(metadata)) => metadata,
+                Some(ReadResult::Failed(status)) => return Answer::new(status),
                 _ => None,
             },
         };
@@ -123,8 +123,8 @@ impl Serving<'_> {
             return Answer { length: MIN_LISTING_BYTES as u64, ..Answer::new(Status::TooLong) };
         };
         let (keys, next) = match self.loaded() {
-            Some(LoadResult::Keys(keys, next)) => (keys, next),
-            Some(LoadResult::Failed(status)) => return Answer::new(status),
+            Some(ReadResult::Keys(keys, next)) => (keys, next),
+            Some(ReadResult::Failed(status)) => return Answer::new(status),
             _ => {
                 let from = Cursor::from(cursor);
                 // A prefix outside of its scope was refused before.

@@ -5,8 +5,8 @@ use kv_store::{Key, Timestamp};
 
 use super::batch_answers::BatchAnswers;
 use super::client::Client;
+use super::delivery::ReadRange;
 use super::disk_requests::Submission;
-use super::placement::ReadRange;
 use super::preloaded::Preloaded;
 use super::put_fetches::{CommitParams, PutFetchPlan};
 use crate::engine::session::Session;

@@ -1,4 +1,4 @@
-//! How the bytes of a value reach the client: the placements, and the choice between them.
+//! How the bytes of a value are delivered to the client: the ways, and the choice between them.
 
 use fabric::Slice;
 use kv_proto::wire::{Answer, Destination, Status};
@@ -20,7 +20,7 @@ pub(super) struct ReadRange {
     pub(super) in_place: bool,
 }
 
-enum Placement {
+enum Delivery {
     /// The client reads them in the pool, at this offset.
     InPlace { offset: u64 },
     /// Copied after the answers.
@@ -45,7 +45,7 @@ pub(super) enum PinUntil {
 impl Serving<'_> {
     /// Adds a range of a value to the answer.
     #[inline]
-    pub(super) fn place(
+    pub(super) fn add_value(
         &mut self,
         value: &Pinned,
         range: &ReadRange,
@@ -54,11 +54,11 @@ impl Serving<'_> {
         let (ranges, total) = (&value.ranges, value.metadata.length);
         let available = range.length.min(total.saturating_sub(range.offset));
         let wanted = self.allow(available, range);
-        let placed = match self.choose(ranges, total, range, wanted) {
-            Placement::InPlace { offset } => self.leave_in_place(offset, wanted, answer),
-            Placement::Copied => self.copy(ranges, range.offset, wanted, answer),
-            Placement::AfterAnswers => self.write_packed(ranges, range.offset, wanted, answer),
-            Placement::Region { region, at } => {
+        let pin_until = match self.choose(ranges, total, range, wanted) {
+            Delivery::InPlace { offset } => self.leave_in_place(offset, wanted, answer),
+            Delivery::Copied => self.copy(ranges, range.offset, wanted, answer),
+            Delivery::AfterAnswers => self.write_packed(ranges, range.offset, wanted, answer),
+            Delivery::Region { region, at } => {
                 match self.write_to_region((region, at), ranges, range.offset, wanted) {
                     Some(written) => {
                         answer.written = written;
@@ -76,7 +76,7 @@ impl Serving<'_> {
             answer.checksum = Some(sum);
         }
         self.context.tally.bytes_out += answer.written;
-        placed
+        pin_until
     }
 
     /// How many of the bytes the limits of the batch allow.
@@ -90,14 +90,14 @@ impl Serving<'_> {
     }
 
     #[inline]
-    fn choose(&self, ranges: &Ranges, total: u64, range: &ReadRange, wanted: u64) -> Placement {
+    fn choose(&self, ranges: &Ranges, total: u64, range: &ReadRange, wanted: u64) -> Delivery {
         if let Destination::Region { region, at } = range.destination {
-            return Placement::Region { region, at };
+            return Delivery::Region { region, at };
         }
         if wanted as usize <= MAX_COPIED_BYTES
             && self.batch_answers.encoded_len() + MAX_COPIED_BYTES <= MAX_SEND_BUFFER_BYTES / 2
         {
-            return Placement::Copied;
+            return Delivery::Copied;
         }
         let to_end = range.offset.saturating_add(wanted) == total;
         // In place, the client reads one range, to the value's end.
@@ -107,9 +107,9 @@ impl Serving<'_> {
             && let Some((offset, length)) = subranges(ranges, range.offset, wanted).next()
             && length == wanted
         {
-            return Placement::InPlace { offset };
+            return Delivery::InPlace { offset };
         }
-        Placement::AfterAnswers
+        Delivery::AfterAnswers
     }
 
     #[inline]
