@@ -33,8 +33,8 @@ pub(super) struct StreamChannel<S> {
     /// Numbers of counted frames: executed, and acknowledged to the peer.
     executed: u32,
     reported: u32,
-    /// Whether the last executed frame was a write without immediate data: the owner of this end learns nothing of it, and
-    /// posts no answer that would acknowledge it.
+    /// Whether the last executed frame was a write without immediate data: few owners post an answer, which would acknowledge
+    /// it, since they learn nothing of it.
     executed_write: bool,
     /// The number of polls since there is something to report to the peer.
     polls_unreported: u32,

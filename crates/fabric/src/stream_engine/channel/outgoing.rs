@@ -185,8 +185,8 @@ impl<S: Stream> StreamChannel<S> {
             return;
         }
         self.polls_unreported += 1;
-        let due = self.polls_unreported > MAX_POLLS_UNREPORTED || self.executed_write;
-        if (due || now) && self.queue.is_empty() && !self.ended {
+        let may_wait = if self.executed_write { 1 } else { MAX_POLLS_UNREPORTED };
+        if (self.polls_unreported > may_wait || now) && self.queue.is_empty() && !self.ended {
             self.push(Header::new(Kind::AckOnly), Payload::None);
             self.flush(state);
             self.polls_unreported = 0;
@@ -194,7 +194,8 @@ impl<S: Stream> StreamChannel<S> {
     }
 }
 
-/// The number of polls for which acknowledgements wait for another frame.
+/// The number of polls for which acknowledgements wait for another frame. Those of a write wait for one: an owner that looks
+/// at its memory after every poll has answered by then.
 const MAX_POLLS_UNREPORTED: u32 = 4;
 /// Parts passed to the stream in one call; the kernel accepts up to 1024.
 pub(super) const MAX_PARTS: usize = 64;

@@ -1,4 +1,7 @@
-//! `cargo xtask compare page`: every comparison on one page of Markdown, to compare machines.
+//! `cargo xtask compare page`: every comparison on one page of Markdown, to compare machines; and what has changed since an
+//! earlier page.
+
+mod earlier;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,6 +10,7 @@ use std::process::Command;
 use clap::Args;
 use serde_json::Value;
 
+use self::earlier::EarlierPage;
 use super::pack::Pack;
 use super::tools;
 use crate::{Failure, shell};
@@ -16,9 +20,12 @@ pub(super) struct PageArgs {
     /// How often each pair is run
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pairs: u32,
-    /// The file of the page
+    /// The file of the page; its rows are saved beside it as .json
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
+    /// The .json of an earlier page, to mark what has changed; by default that which this page replaces
+    #[arg(long, value_name = "FILE")]
+    since: Option<PathBuf>,
     /// Only these: exporter, fabric, bench, kv
     #[arg(long, value_name = "PART", value_delimiter = ',')]
     only: Vec<String>,
@@ -38,22 +45,33 @@ pub(super) fn run(args: &PageArgs) -> Result<(), Failure> {
     {
         return Err(format!("unknown part {unknown}; parts: exporter, fabric, bench, kv"));
     }
-    let mut page = heading(args.pairs)?;
-    let mut failed = Vec::new();
+    let folder = if packed { PathBuf::new() } else { shell::target() };
+    let out = args.out.clone().unwrap_or_else(|| folder.join("comparison.md"));
+    let rows_file = earlier::rows_file(&out);
+    let since = args.since.clone().or_else(|| rows_file.exists().then(|| rows_file.clone()));
+    let earlier = since.map(|path| EarlierPage::read(&path)).transpose()?;
+    let day = shell::output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
+    let (day, machine) = (day.trim(), tools::machine());
+    let mut page = heading(args.pairs, day, &machine, earlier.as_ref());
+    let (mut measured, mut failed) = (Vec::new(), Vec::new());
     for part in parts {
         let _ = write!(page, "\n## {}\n\n", part.title);
         // A failed part does not discard the others.
         match part.measure(args) {
-            Ok(rows) => page += &table(&rows),
+            Ok(rows) => {
+                page += &table(part.name, &rows, earlier.as_ref());
+                measured.push((part.name, rows));
+            }
             Err(error) => {
                 let _ = writeln!(page, "failed: {}", error.lines().last().unwrap_or_default());
                 failed.push(part.name);
             }
         }
     }
-    let folder = if packed { PathBuf::new() } else { shell::target() };
-    let out = args.out.clone().unwrap_or_else(|| folder.join("comparison.md"));
-    std::fs::write(&out, &page).map_err(|error| format!("write {}: {error}", out.display()))?;
+    let rows = earlier::document(day, &machine, &measured).to_string();
+    for (path, text) in [(&out, &page), (&rows_file, &rows)] {
+        std::fs::write(path, text).map_err(|error| format!("write {}: {error}", path.display()))?;
+    }
     println!("{page}");
     eprintln!("saved as {}", out.display());
     match failed.is_empty() {
@@ -93,36 +111,51 @@ impl Part {
     }
 }
 
-fn heading(pairs: u32) -> Result<String, Failure> {
-    let day = shell::output(Command::new("date").args(["-u", "+%Y-%m-%d"]))?;
-    Ok(format!(
-        "# Wirelane compared with other programs\n\n{}, {}; by `cargo xtask compare page`. Alternating runs, {pairs} \
+fn heading(pairs: u32, day: &str, machine: &str, earlier: Option<&EarlierPage>) -> String {
+    let mut text = format!(
+        "# Wirelane compared with other programs\n\n{day}, {machine}; by `cargo xtask compare page`. Alternating runs, {pairs} \
          pairs each; medians, and the range of the ratios in brackets. A ratio above 1 means that ours is better, for \
-         latency too.\n",
-        day.trim(),
-        tools::machine()
-    ))
+         latency too.\n"
+    );
+    if let Some(EarlierPage { day, machine, .. }) = earlier {
+        let _ = writeln!(
+            text,
+            "\nBefore: the ratio of {day} on {machine}. A ratio is marked if it changed by more than a tenth and left the \
+             range that it had."
+        );
+    }
+    text
 }
 
-fn table(rows: &[Value]) -> String {
-    let mut text =
-        "| test | compared with | ours | theirs | ratio | target |\n|---|---|---|---|---|---|\n"
-            .to_owned();
+fn table(part: &str, rows: &[Value], earlier: Option<&EarlierPage>) -> String {
+    let (title, line) = if earlier.is_some() { (" before |", "---|") } else { ("", "") };
+    let mut text = format!(
+        "| test | compared with | ours | theirs | ratio | target |{title}\n|---|---|---|---|---|---|{line}\n"
+    );
+    let before = |row: &Value, peer: &str, ratio: &Value| {
+        let change = earlier.map(|page| page.compare(part, word(row, "name"), peer, ratio));
+        change.map_or_else(String::new, |change| format!(" {change} |"))
+    };
     for row in rows {
         let name = word(row, "name");
         if let Some(error) = row["error"].as_str() {
             let _ = writeln!(text, "| {name} | | failed: {} | | | |", error.replace('|', "/"));
         } else if let Some(ratios) = row["ratios"].as_array() {
-            ratios.iter().for_each(|ratio| text += &of_several(row, ratio));
+            for ratio in ratios {
+                text += &of_several(row, ratio);
+                text += &before(row, word(ratio, "beside"), ratio);
+                text.push('\n');
+            }
         } else {
             let unit = word(row, "unit");
             let [ours, theirs] = ["ours", "theirs"].map(|who| number(&row[who]["median"]));
             let _ = writeln!(
                 text,
-                "| {name} | {} | {ours} {unit} | {theirs} {unit} | {} | {} |",
+                "| {name} | {} | {ours} {unit} | {theirs} {unit} | {} | {} |{}",
                 word(row, "peer"),
                 range(&row["ratio"]),
                 number(&row["aim"]),
+                before(row, word(row, "peer"), &row["ratio"]),
             );
         }
     }
@@ -144,7 +177,7 @@ fn of_several(row: &Value, ratio: &Value) -> String {
     let first = peer.to_lowercase();
     let theirs = median(&|name| name.to_lowercase().starts_with(first.as_str()));
     format!(
-        "| {} | {peer} | {ours} {unit} | {} | {} | {} |\n",
+        "| {} | {peer} | {ours} {unit} | {} | {} | {} |",
         word(row, "name"),
         theirs.map(|theirs| format!("{theirs} {unit}")).unwrap_or_default(),
         range(ratio),
@@ -211,7 +244,7 @@ mod tests {
                     "ratios": [{ "beside": "Redis", "median": 5.0, "min": 4.0, "max": 6.0, "aim": 2.0 }] }),
             json!({ "name": "PUT", "error": "no | server" }),
         ];
-        let text = table(&rows);
+        let text = table("kv", &rows, None);
         assert!(
             text.contains("| lat | ib_write_lat | 120.0 us | 130.0 us | 1.08 (0.50–2.00) | 0.90 |"),
             "{text}"
