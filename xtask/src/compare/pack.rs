@@ -58,6 +58,10 @@ impl Pack {
 
 pub(super) fn run(args: &PackArgs) -> Result<(), Failure> {
     packages::ensure(&[packages::COMPARE, packages::COMPARE_KV], args.yes)?;
+    // Before everything is built.
+    if let Some(folder) = args.file.parent() {
+        fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))?;
+    }
     let ours = Build::of_this_tree(PROFILE)?;
     shell::run(&mut shell::cargo(&[
         "build",
