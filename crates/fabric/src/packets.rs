@@ -9,13 +9,17 @@ use crate::op::{Failure, Op};
 use crate::region::Slice;
 
 /// A lane's packets. They arrive once and in order, and none arrives before the writes that were posted before it if the lane is
-/// [ordered](crate::Caps::ordered).
+/// [ordered](crate::Caps::ordered); but those with immediate data, which wait for a receive, may be overtaken. What a peer does not
+/// read is queued here: the owner limits that by [`PacketCounts::delivered`].
 pub trait Packets {
     /// Accepts packets of at most this many bytes from now on. A packet that is not accepted ends the lane.
     fn accept(&mut self, max_length: usize);
 
     /// Posts `before`, as [`Lane::post`](crate::Lane::post) does, and then one packet; `false`: it takes neither all operations
     /// nor the packet now. [`Packets::flush`] must follow.
+    ///
+    /// # Panics
+    /// If the packet's body is shorter than its length.
     fn send(&mut self, before: &mut VecDeque<Op>, packet: Packet<'_>) -> bool;
 
     /// Sends what was queued.
@@ -55,6 +59,14 @@ impl Packet<'_> {
         self.head.len() + self.length
     }
 
+    /// A packet that is shorter than it says would break the stream.
+    #[inline]
+    pub(crate) fn check(&self) {
+        let body: usize = self.body.iter().map(Slice::len).sum();
+        let end = self.offset.checked_add(self.length);
+        assert!(end.is_some_and(|end| end <= body), "a packet ends outside of its memory");
+    }
+
     /// Appends the whole packet.
     pub(crate) fn copy_to(&self, bytes: &mut Vec<u8>) {
         bytes.extend_from_slice(self.head);
@@ -92,7 +104,7 @@ impl ReceivedPackets {
 
     #[inline]
     pub(crate) fn fits(&self, length: usize) -> bool {
-        length <= self.max_length
+        self.are_accepted() && length <= self.max_length
     }
 
     /// An empty buffer.

@@ -71,7 +71,8 @@ pub struct Config {
     /// The maximum number of bytes in flight on one rail. Less leaves a fast rail idle; more must be repeated
     /// when one dies.
     pub max_in_flight: usize,
-    /// The number of receive slots for messages on each rail: messages wait there for the caller's receives.
+    /// The number of receive slots for messages on each rail over RDMA: messages wait there for the caller's receives. Over shared
+    /// memory and TCP messages are packets, of which at most 256 are in flight on a rail.
     pub message_slots: u16,
     /// The maximum payload of one message on a lane, in bytes: longer ones are sent in fragments. Each rail has `message_slots`
     /// buffers of this size.

@@ -125,6 +125,7 @@ impl Packets for SimLane {
     }
 
     fn send(&mut self, before: &mut VecDeque<Op>, packet: Packet<'_>) -> bool {
+        packet.check();
         self.post(before);
         let mut bytes = Vec::new();
         packet.copy_to(&mut bytes);

@@ -211,7 +211,7 @@ mod tests {
 
     #[test]
     fn a_decoded_header_is_encoded_unchanged() {
-        for kind in 1..=10 {
+        for kind in 1..=11 {
             let mut bytes = [0x5a; Header::MAX_BYTES];
             bytes[0] = kind;
             bytes[1] = kind % 2;

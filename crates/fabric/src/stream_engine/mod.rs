@@ -83,6 +83,7 @@ impl<S: Stream> StreamEngine<S> {
     /// Sends a packet, or queues it, unless operations are left that must be before it. `flush` must follow.
     #[inline]
     pub(crate) fn send_packet(&mut self, before: &VecDeque<Op>, packet: &Packet<'_>) -> bool {
+        packet.check();
         // All on one stream, which keeps their order.
         if let Some(channel) = self.channels.first_mut().filter(|_| before.is_empty()) {
             channel.send_packet(packet, &mut self.state);

@@ -59,6 +59,7 @@ macro_rules! packet_lane {
             many_packets_wait_for_a_peer_that_does_not_poll
             a_packet_that_is_too_long_ends_the_lane
             a_packet_that_nobody_accepts_ends_the_lane
+            an_empty_packet_that_nobody_accepts_ends_the_lane
             the_end_of_a_lane_is_reported_behind_its_packets
             a_sleeping_end_is_woken_by_a_packet
             $($ordered)?

@@ -67,6 +67,14 @@ pub(crate) fn a_packet_that_nobody_accepts_ends_the_lane(mut pair: Pair) {
     assert_ends(&mut pair);
 }
 
+pub(crate) fn an_empty_packet_that_nobody_accepts_ends_the_lane(mut pair: Pair) {
+    let packets = pair.a.lane.packets().expect("it has packets");
+    let empty = Packet { head: &[], body: &[], offset: 0, length: 0 };
+    assert!(packets.send(&mut VecDeque::new(), empty));
+    packets.flush();
+    assert_ends(&mut pair);
+}
+
 pub(crate) fn the_end_of_a_lane_is_reported_behind_its_packets(mut pair: Pair) {
     accept(&mut pair);
     Body::new(&pair, 64).send(&mut pair, 0, 64);

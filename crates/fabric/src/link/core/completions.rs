@@ -33,6 +33,8 @@ impl Core {
         let Core { rails, packets, now, .. } = self;
         let Some(lane) = rails.lane_mut(rail) else { return false };
         let Some(counts) = lane.take_packets(&mut packets.arrived, &mut packets.used, *now) else {
+            // This lane takes no buffers, and perhaps no other does.
+            packets.used.clear();
             return false;
         };
         while let Some(what) =

@@ -66,6 +66,7 @@ impl Core {
             let Some((_, lane)) = self.rails.single_active_mut() else { break };
             let (outgoing, inbox) = self.messages.for_callers();
             if !fits
+                || lane.slots().is_some()
                 || !outgoing.is_empty()
                 || !outgoing.may_send()
                 || !lane.has_message_capacity(MessageClass::Caller)

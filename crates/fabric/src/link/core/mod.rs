@@ -67,6 +67,16 @@ struct PacketBuffers {
     used: Vec<Vec<u8>>,
 }
 
+impl PacketBuffers {
+    /// Keeps a buffer for a lane, if there are not many.
+    #[inline]
+    fn keep(&mut self, buffer: Vec<u8>) {
+        if self.used.len() < MAX_USED_BUFFERS {
+            self.used.push(buffer);
+        }
+    }
+}
+
 /// Why a link ended.
 #[derive(Debug, Clone)]
 pub(crate) struct LinkEnd {
@@ -308,8 +318,16 @@ impl Core {
     }
 }
 
+/// Buffers of packets that are kept for the next poll.
+const MAX_USED_BUFFERS: usize = 64;
+
 #[cfg(test)]
 impl Core {
+    /// The number of buffers that are kept for packets.
+    pub(super) fn spare_buffers(&self) -> usize {
+        self.packets.used.len()
+    }
+
     /// The state, for debugging a test that hangs.
     pub(super) fn describe(&self) -> String {
         use std::fmt::Write;

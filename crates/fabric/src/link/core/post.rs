@@ -125,7 +125,10 @@ impl Core {
             return false;
         };
         let Some(lane) = self.rails.lane(rail) else { return false };
-        if !lane.is_ordered() || !lane.has_message_capacity(MessageClass::Caller) {
+        // For the write, and for its message.
+        let has_capacity =
+            lane.free_entries() >= 2 && lane.has_message_capacity(MessageClass::Caller);
+        if !lane.is_ordered() || !has_capacity {
             return false;
         }
         if let Some(operation) = self.operations.get_mut(row) {

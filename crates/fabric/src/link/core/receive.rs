@@ -239,7 +239,7 @@ impl Core {
                     slots.return_credit(class);
                 }
             }
-            PayloadLocation::Copied { bytes, .. } => self.packets.used.push(bytes),
+            PayloadLocation::Copied { bytes, .. } => self.packets.keep(bytes),
         }
     }
 

@@ -74,7 +74,7 @@ impl Core {
         let Some(slots) = lane.slots_mut() else {
             let sent = lane.send_packet(header, what, payload);
             if !sent {
-                self.messages.outgoing_mut(class).queue_resend(sequence);
+                self.resend(class, sequence);
             }
             return sent;
         };

@@ -26,6 +26,12 @@ impl SentPackets {
         self.undelivered.push_back(packet);
     }
 
+    /// The number of delivered packets that were taken.
+    #[inline]
+    pub(in crate::link) fn delivered(&self) -> u64 {
+        self.delivered
+    }
+
     /// The next packet that was delivered, if `delivered` are in all.
     #[inline]
     pub(in crate::link) fn next_delivered(&mut self, delivered: u64) -> Option<SentPacket> {

@@ -120,6 +120,7 @@ impl Run {
             core.post(&mut self.ends[at].receive_ops);
             let mut done = Vec::new();
             core.poll(now, &mut done);
+            assert!(core.spare_buffers() <= 64, "buffers pile up");
             let [a, b] = &mut self.ends;
             let (end, peer) = if at == 0 { (a, b) } else { (b, a) };
             for completion in done {

@@ -98,7 +98,7 @@ impl<S: Stream> StreamChannel<S> {
             self.sent = unsafe { self.stream.write(&self.parts) }.unwrap_or(0);
             if self.sent == header.frame_length() {
                 self.sent = 0;
-                self.reported = header.ack;
+                self.set_reported(header.ack);
                 state.reported(header.credit);
                 return self.unacknowledged.push_back(PACKET);
             }
@@ -149,6 +149,13 @@ impl<S: Stream> StreamChannel<S> {
         }
     }
 
+    /// A frame that carries this acknowledgement was sent.
+    #[inline]
+    fn set_reported(&mut self, ack: u32) {
+        self.reported = ack;
+        self.polls_unreported = 0;
+    }
+
     /// Records what was sent.
     fn advance(&mut self, written: usize, state: &mut LaneState) {
         self.sent += written;
@@ -159,7 +166,7 @@ impl<S: Stream> StreamChannel<S> {
             }
             self.sent -= length;
             let frame = self.queue.pop_front().expect("just seen");
-            self.reported = frame.header.ack;
+            self.set_reported(frame.header.ack);
             state.reported(frame.header.credit);
             match frame.payload {
                 Payload::Operation(id) if frame.header.is_counted() => {

@@ -365,11 +365,11 @@ impl RailLane {
         used: &mut Vec<Vec<u8>>,
         now: Duration,
     ) -> Option<PacketCounts> {
-        let MessagePath::Packets { ended, .. } = &mut self.messages else { return None };
+        let MessagePath::Packets { sent, ended, .. } = &mut self.messages else { return None };
         let counts = self.lane.packets()?.take(arrived, used);
         *ended = counts.ended.is_some();
         self.counts.received += arrived.len() as u64;
-        if !arrived.is_empty() {
+        if !arrived.is_empty() || counts.delivered != sent.delivered() {
             self.progress = Some(now);
         }
         Some(counts)
