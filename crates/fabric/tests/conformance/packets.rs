@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fabric::{Lane, Op, Packet, PacketCounts, Rights, Slice};
 
-use crate::pair::{Pair, TIMEOUT};
+use crate::pair::{Pair, TIMEOUT, step_until};
 
 pub(crate) fn packets_of_every_size_arrive_once_and_in_order(mut pair: Pair) {
     accept(&mut pair);
@@ -100,12 +100,7 @@ pub(crate) fn a_sleeping_end_is_woken_by_a_packet(mut pair: Pair) {
     let Pair { mut a, mut b, mut step, .. } = pair;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                step();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
+        scope.spawn(|| step_until(&mut *step, &ended));
         let sleeper = scope.spawn(move || {
             let (mut received, started) = (Vec::new(), Instant::now());
             while received.is_empty() && started.elapsed() < TIMEOUT {

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric::{
@@ -29,6 +30,14 @@ pub(crate) struct End {
     pub(crate) fabric: Arc<dyn Fabric>,
     pub(crate) lane: Box<dyn Lane>,
     done: Vec<Completion>,
+}
+
+/// Advances simulated time until `ended`, for ends in other threads.
+pub(crate) fn step_until(step: &mut (dyn FnMut() + Send), ended: &AtomicBool) {
+    while !ended.load(Ordering::Relaxed) {
+        step();
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 impl Pair {

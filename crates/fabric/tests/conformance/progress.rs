@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use fabric::{Done, Failure, Memory, Op, OpKind, Rights, Work, wait};
 
-use crate::pair::{Pair, TIMEOUT, bytes, connect, read};
+use crate::pair::{Pair, TIMEOUT, bytes, connect, read, step_until};
 
 const WRITE: Rights = Rights { write: true, ..Rights::NONE };
 
@@ -172,12 +172,7 @@ pub(crate) fn a_sleeping_end_is_woken(mut pair: Pair) {
     let Pair { mut a, mut b, mut step, .. } = pair;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
-            while !ended.load(Ordering::Relaxed) {
-                step();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        });
+        scope.spawn(|| step_until(&mut *step, &ended));
         let sleeper = scope.spawn(move || {
             let mut done = Vec::new();
             wait(&mut *b.lane, &mut done, TIMEOUT);

@@ -32,7 +32,7 @@ impl Load {
 
     pub(super) fn redis_benchmark<'a>(self, server: &'a Server, clients: usize) -> Candidate<'a> {
         Candidate::new(benchmark_name(clients, self.depth), move || {
-            redis::benchmark(server, clients, self.depth, self.size, self.ops())
+            redis::benchmark(server, (clients, 1), self.depth, self.size, self.ops())
         })
     }
 

@@ -203,7 +203,7 @@ impl Plan {
         let programs = vec![eightfold.to_owned()];
         comparison.peers.push(Peer { name: "one client, times eight", programs, aim: None });
         let (redis, ops) = (&redis, load.ops());
-        let threads = move || redis::benchmark_in_threads(redis, clients, depth, size, ops);
+        let threads = move || redis::benchmark(redis, (clients, clients), depth, size, ops);
         let program = "redis-benchmark -c 8 -P 16 --threads 8, as many threads of the server";
         comparison.add_peer("Redis", program, threads, None);
         comparison.run(args.runs)

@@ -32,31 +32,10 @@ pub(super) fn start_durable(folder: &str, rewrites: bool) -> Result<Server, Fail
     Server::start("redis-server", &arguments, port.clone())
 }
 
-/// As [`benchmark`], with a thread for each client.
-pub(super) fn benchmark_in_threads(
-    server: &Server,
-    clients: usize,
-    depth: usize,
-    size: usize,
-    ops: usize,
-) -> Result<Vec<f64>, Failure> {
-    run_benchmark(server, (clients, clients), depth, size, ops)
-}
-
 /// redis-benchmark: GETs and SETs per second. It writes before it reads, always the same key, which is its
 /// fastest mode. It checks no value, but the server counts keys that
 /// it did not find.
 pub(super) fn benchmark(
-    server: &Server,
-    clients: usize,
-    depth: usize,
-    size: usize,
-    ops: usize,
-) -> Result<Vec<f64>, Failure> {
-    run_benchmark(server, (clients, 1), depth, size, ops)
-}
-
-fn run_benchmark(
     server: &Server,
     (clients, threads): (usize, usize),
     depth: usize,
