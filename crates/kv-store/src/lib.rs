@@ -34,7 +34,8 @@
 //! The index is divided into shards (`shard/`), each with its own lock: entries of one cache line,
 //! a hash table of their indexes, the eviction order (SIEVE), expiries. All values share one
 //! `pool/` under another lock: runs of 4 KiB units, and slabs of equal slots for values of up to
-//! 32 KiB. A thread holds one lock at a time.
+//! 32 KiB. `spare_slots.rs` keeps slots that threads have freed for their next values, so that writers rarely lock the
+//! pool. A thread holds one lock at a time.
 //!
 //! # What it costs
 //!
@@ -78,6 +79,7 @@ mod reservation;
 mod reserve;
 mod settings;
 mod shard;
+mod spare_slots;
 mod store;
 mod usage;
 

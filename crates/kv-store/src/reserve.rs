@@ -11,13 +11,17 @@ impl Store {
     /// then, if allowed, values that were not read recently are evicted. Nothing is evicted for a value
     /// that could not fit anyway.
     pub fn reserve(&self, length: u64, now: Timestamp) -> Result<Reservation, ReserveError> {
+        let spare = self.spare_slots.take(length);
+        let block = spare.map_or_else(|| self.reserve_from_pool(length, now), Ok)?;
+        self.spare_slots.begin_reservation(length);
+        Ok(Reservation { block })
+    }
+
+    fn reserve_from_pool(&self, length: u64, now: Timestamp) -> Result<Block, ReserveError> {
         let mut state = ReserveState::new(length, now);
         loop {
             match self.release_and_allocate(&mut state.freed, length) {
-                Ok(block) => {
-                    self.shared.reserved_bytes.fetch_add(length, Ordering::Relaxed);
-                    return Ok(Reservation { block });
-                }
+                Ok(block) => return Ok(block),
                 Err(AllocError::TooLong { max }) => return Err(ReserveError::TooLong { max }),
                 Err(AllocError::Full { missing, fragmented }) => {
                     state.fragmented = fragmented;
@@ -33,7 +37,7 @@ impl Store {
     pub fn expire(&self, now: Timestamp, max: usize) -> usize {
         let mut freed = Vec::new();
         let count = self.remove_expired(now, max, &mut freed);
-        self.release_all(freed);
+        self.release_to_pool(freed);
         count
     }
 
@@ -46,7 +50,7 @@ impl Store {
     pub fn clear(&self) {
         for shard in &self.shards {
             let blocks = shard.lock().clear();
-            self.release_all(blocks);
+            self.release_to_pool(blocks);
         }
     }
 
@@ -57,7 +61,7 @@ impl Store {
         }
     }
 
-    /// Releases blocks and allocates one, under one lock of the pool.
+    /// Releases blocks and allocates one, and spare slots for the next values, under one lock of the pool.
     fn release_and_allocate(
         &self,
         freed: &mut Vec<Block>,
@@ -65,18 +69,41 @@ impl Store {
     ) -> Result<Block, AllocError> {
         let mut pool = self.pool();
         freed.drain(..).for_each(|block| pool.release(block));
-        pool.allocate(length)
+        let block = pool.allocate(length)?;
+        let spare = self.spare_slots.fetch(length, &mut pool);
+        drop(pool);
+        self.spare_slots.keep_all(spare);
+        Ok(block)
     }
 
-    /// Removes values to free memory; `false` if none may be removed.
+    /// Removes values to free memory, or takes spare slots; `false` if there is nothing to take.
     fn free_memory(&self, missing: u64, state: &mut ReserveState) -> bool {
         if self.remove_expired(state.now, MAX_BATCH, &mut state.freed) > 0 {
             return true;
         }
-        if self.when_full == WhenFull::Refuse || !self.can_fit(state.length) {
-            return false;
+        let evicts = self.when_full == WhenFull::Evict;
+        // Else each new value of a full cache would take the slots that all threads keep for theirs.
+        let extra = self.spare_slots.extra(state.length) as u64;
+        let keeps_spare = evicts && extra > 0;
+        if !keeps_spare && self.take_spare_slots(state) {
+            return true;
         }
-        (state.should_sweep() && self.sweep(state)) || self.evict(missing, state)
+        if evicts && self.can_fit(state.length) {
+            // Several at once, since the next values need memory too.
+            let missing = missing + extra * state.length;
+            if (state.should_sweep() && self.sweep(state)) || self.evict(missing, state) {
+                return true;
+            }
+        }
+        keeps_spare && self.take_spare_slots(state)
+    }
+
+    /// Takes the slots that all threads keep, once.
+    fn take_spare_slots(&self, state: &mut ReserveState) -> bool {
+        if !std::mem::replace(&mut state.took_spare_slots, true) {
+            self.spare_slots.take_all(&mut state.freed);
+        }
+        !state.freed.is_empty()
     }
 
     fn full(&self, needed: u64) -> ReserveError {
@@ -89,7 +116,7 @@ impl Store {
         if length <= SHORT_BYTES {
             return true;
         }
-        let unevictable = self.pinned_bytes() + self.shared.reserved_bytes.load(Ordering::Relaxed);
+        let unevictable = self.pinned_bytes() + self.spare_slots.reserved_bytes();
         length.saturating_add(unevictable) <= self.pool().bytes()
     }
 
@@ -145,17 +172,12 @@ impl Store {
     fn sweep(&self, state: &mut ReserveState) -> bool {
         state.sweeps += 1;
         let sparse = self.pool().sparsest(state.length);
+        // A slab that has a spare slot does not become empty.
+        self.spare_slots.take_all(&mut state.freed);
         for shard in &self.shards {
             shard.lock().evict_from(&sparse, &mut state.freed);
         }
         !state.freed.is_empty()
-    }
-
-    fn release_all(&self, blocks: Vec<Block>) {
-        if !blocks.is_empty() {
-            let mut pool = self.pool();
-            blocks.into_iter().for_each(|block| pool.release(block));
-        }
     }
 }
 
@@ -168,12 +190,20 @@ struct ReserveState {
     evicted_bytes: u64,
     sweeps: u32,
     fragmented: bool,
+    took_spare_slots: bool,
 }
 
 impl ReserveState {
     fn new(length: u64, now: Timestamp) -> ReserveState {
-        let freed = Vec::new();
-        ReserveState { length, now, freed, evicted_bytes: 0, sweeps: 0, fragmented: false }
+        ReserveState {
+            length,
+            now,
+            freed: Vec::new(),
+            evicted_bytes: 0,
+            sweeps: 0,
+            fragmented: false,
+            took_spare_slots: false,
+        }
     }
 
     /// Whether to empty whole slabs, since evicting in SIEVE order frees slots scattered over slabs of other

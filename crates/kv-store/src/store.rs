@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 use crate::locked_shard::LockedShard;
 use crate::pool::{Block, Pool};
 use crate::shard::{Found, Hashing, Shard, Value};
+use crate::spare_slots::SpareSlots;
 use crate::{
     Committed, Condition, Key, Metadata, Pin, Pinned, Reservation, Settings, Timestamp, Usage,
     WhenFull, WriteError,
@@ -14,7 +15,7 @@ use crate::{
 /// Maps keys to ranges of the pool. All methods may be called by many
 /// threads concurrently.
 ///
-/// A thread holds at most one lock, a shard's or the pool's. So there is no deadlock, and
+/// A thread holds at most one lock: a shard's, the pool's, or that of spare slots. So there is no deadlock, and
 /// no thread waits for the pool while it holds a shard. The price: a block that left the
 /// index is briefly in neither.
 #[derive(Debug)]
@@ -25,6 +26,7 @@ pub struct Store {
     max_index_bytes: u64,
     hashing: Hashing,
     pool: Mutex<Pool>,
+    pub(crate) spare_slots: SpareSlots,
     pub(crate) shared: Shared,
 }
 
@@ -34,7 +36,6 @@ pub struct Store {
 #[repr(align(128))]
 pub(crate) struct Shared {
     next_version: AtomicU64,
-    pub(crate) reserved_bytes: AtomicU64,
     /// The shard to evict from next.
     pub(crate) next_victim: AtomicUsize,
     /// No value expires before this time.
@@ -52,9 +53,9 @@ impl Store {
             max_index_bytes: settings.index_bytes / settings.shard_count() as u64,
             hashing,
             pool: Mutex::new(Pool::new(settings.pool_bytes)),
+            spare_slots: SpareSlots::new(settings.pool_bytes),
             shared: Shared {
                 next_version: AtomicU64::new(settings.first_version),
-                reserved_bytes: AtomicU64::new(0),
                 next_victim: AtomicUsize::new(0),
                 no_expiry_before: AtomicU64::new(u64::MAX),
             },
@@ -206,7 +207,8 @@ impl Store {
         let mut usage = Usage::default();
         self.shards.iter().for_each(|shard| shard.lock().count(&mut usage));
         usage.index_bytes += size_of_val(&*self.shards) as u64;
-        usage.reserved_bytes = self.shared.reserved_bytes.load(Ordering::Relaxed);
+        usage.reserved_bytes = self.spare_slots.reserved_bytes();
+        self.return_spare_slots();
         let pool = self.pool();
         usage.free_bytes = pool.free_bytes();
         usage.used_bytes = pool.bytes() - pool.free_bytes();
@@ -237,12 +239,25 @@ impl Store {
         self.pool.lock().expect("no thread panics while it holds the pool")
     }
 
-    /// Releases memory to the pool. The caller holds no lock of a shard.
+    /// Releases memory. The caller holds no lock of a shard.
     pub(crate) fn release(&self, block: Option<Block>) {
         match block {
             None | Some(Block::Empty) => {}
-            Some(block) => self.pool().release(block),
+            Some(block) => self.release_to_pool(self.spare_slots.keep(block)),
         }
+    }
+
+    pub(crate) fn release_to_pool(&self, blocks: Vec<Block>) {
+        if !blocks.is_empty() {
+            let mut pool = self.pool();
+            blocks.into_iter().for_each(|block| pool.release(block));
+        }
+    }
+
+    fn return_spare_slots(&self) {
+        let mut blocks = Vec::new();
+        self.spare_slots.take_all(&mut blocks);
+        self.release_to_pool(blocks);
     }
 
     /// The hash of a key, and its shard. The hash table uses the highest and the
@@ -254,7 +269,7 @@ impl Store {
 
     /// Ends a reservation; returns its block.
     fn end_reservation(&self, reservation: Reservation) -> Block {
-        self.shared.reserved_bytes.fetch_sub(reservation.length(), Ordering::Relaxed);
+        self.spare_slots.end_reservation(reservation.length());
         reservation.block
     }
 }

@@ -11,8 +11,16 @@ use seeded::Random;
 
 #[test]
 fn no_block_is_torn_or_reused_while_pinned() {
-    for (seed, when_full) in [(1, WhenFull::Evict), (2, WhenFull::Refuse), (3, WhenFull::Evict)] {
-        let shared = SharedState::new(seed, when_full);
+    for (seed, when_full, pool, keys) in [
+        (1, WhenFull::Evict, 256 << 10, 48),
+        (2, WhenFull::Refuse, 256 << 10, 48),
+        (3, WhenFull::Evict, 256 << 10, 48),
+        // Large enough for spare slots of 1 KiB; full, and not full.
+        (4, WhenFull::Evict, 2 << 20, 1000),
+        (5, WhenFull::Refuse, 2 << 20, 1000),
+        (6, WhenFull::Evict, 2 << 20, 48),
+    ] {
+        let shared = SharedState::new(seed, when_full, pool, keys);
         std::thread::scope(|scope| {
             for thread in 0..THREADS {
                 let shared = &shared;
@@ -23,14 +31,42 @@ fn no_block_is_torn_or_reused_while_pinned() {
     }
 }
 
+#[test]
+fn a_full_store_finds_the_memory_that_other_threads_have_freed() {
+    let settings = Settings { when_full: WhenFull::Refuse, ..Settings::with_pool(64 << 20) };
+    let (store, now) = (Store::new(settings), Timestamp(0));
+    let fill =
+        || -> Vec<Reservation> { std::iter::from_fn(|| store.reserve(1000, now).ok()).collect() };
+    let all = fill();
+    let count = all.len();
+    let mut parts = Vec::new();
+    all.into_iter().enumerate().for_each(|(number, reservation)| {
+        if number % 1000 == 0 {
+            parts.push(Vec::new());
+        }
+        parts.last_mut().unwrap().push(reservation);
+    });
+    std::thread::scope(|scope| {
+        for part in parts {
+            scope.spawn(|| part.into_iter().for_each(|reservation| store.cancel(reservation)));
+        }
+    });
+    let again = fill();
+    assert_eq!(again.len(), count);
+    again.into_iter().for_each(|reservation| store.cancel(reservation));
+    let long = store.reserve(64 << 20, now).expect("all memory is free");
+    store.cancel(long);
+    assert_eq!(store.usage().used_bytes, 0);
+}
+
 const THREADS: u64 = 6;
 const ROUNDS: u64 = 6000;
-const KEYS: u64 = 48;
-const POOL: u64 = 256 << 10;
 
 /// Shared by the threads: a store, and words instead of the pool's memory.
 struct SharedState {
     store: Store,
+    pool: u64,
+    keys: u64,
     words: Vec<AtomicU64>,
     clock: AtomicU64,
     /// The stamps written, by version, and the stamps read.
@@ -48,11 +84,13 @@ struct Worker<'f> {
 }
 
 impl SharedState {
-    fn new(seed: u64, when_full: WhenFull) -> SharedState {
-        let settings = Settings { shards: 4, when_full, seed, ..Settings::with_pool(POOL) };
+    fn new(seed: u64, when_full: WhenFull, pool: u64, keys: u64) -> SharedState {
+        let settings = Settings { shards: 4, when_full, seed, ..Settings::with_pool(pool) };
         SharedState {
             store: Store::new(settings),
-            words: (0..POOL / 8).map(|_| AtomicU64::new(0)).collect(),
+            pool,
+            keys,
+            words: (0..pool / 8).map(|_| AtomicU64::new(0)).collect(),
             clock: AtomicU64::new(0),
             written: Mutex::default(),
             seen: Mutex::default(),
@@ -73,7 +111,7 @@ impl SharedState {
         self.store.clear();
         let usage = self.store.usage();
         assert_eq!((usage.keys, usage.value_bytes, usage.pins, usage.detached), (0, 0, 0, 0));
-        assert_eq!((usage.used_bytes, usage.largest_free, usage.reserved_bytes), (0, POOL, 0));
+        assert_eq!((usage.used_bytes, usage.largest_free, usage.reserved_bytes), (0, self.pool, 0));
         assert_eq!(usage.puts as usize, written.len());
     }
 }
@@ -156,7 +194,7 @@ impl Worker<'_> {
 
     fn list(&mut self) {
         let page = self.shared.store.list(b"key", Cursor::START, 100, 1 << 20, self.now());
-        assert!(page.keys.len() <= KEYS as usize);
+        assert!(page.keys.len() <= self.shared.keys as usize);
     }
 
     fn now(&self) -> Timestamp {
@@ -164,6 +202,6 @@ impl Worker<'_> {
     }
 
     fn name(&mut self) -> Vec<u8> {
-        format!("key {}", self.random.below(KEYS)).into_bytes()
+        format!("key {}", self.random.below(self.shared.keys)).into_bytes()
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::UNIT_BYTES;
+use super::classes::class_of;
 use crate::{Range, Ranges};
 
 /// The memory of one value, and its length. It is not `Clone`, and must be released to the pool.
@@ -36,6 +37,23 @@ impl Block {
             Block::Slot { length, .. } => u64::from(*length),
             Block::Run { length, .. } => *length,
             Block::Many(extents) => extents.length,
+        }
+    }
+
+    pub(crate) fn is_slot(&self) -> bool {
+        matches!(self, Block::Slot { .. })
+    }
+
+    /// Whether it is a slot that has space for all values of the class of this length, which is at least 1.
+    pub(crate) fn has_class_of(&self, other: u16) -> bool {
+        matches!(self, Block::Slot { length, .. } if class_of(*length) == class_of(other))
+    }
+
+    /// The same slot, for a value of another length of its class.
+    pub(crate) fn for_length(self, length: u16) -> Block {
+        match self {
+            Block::Slot { slab, at, .. } => Block::Slot { length, slab, at },
+            other => other,
         }
     }
 

@@ -3,7 +3,7 @@
 use super::UNIT_BYTES;
 
 /// The longest value that is stored in a slot.
-pub(super) const MAX_SLOT_BYTES: u64 = 32 << 10;
+pub(crate) const MAX_SLOT_BYTES: u64 = 32 << 10;
 
 /// Multiples of 8 up to 128, then eight classes to each doubling: at most an eighth is wasted.
 pub(super) const COUNT: usize = 80;

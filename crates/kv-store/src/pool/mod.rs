@@ -16,6 +16,7 @@ use crate::Range;
 
 pub(crate) use block::Block;
 use block::Extents;
+pub(crate) use classes::MAX_SLOT_BYTES;
 use runs::{Run, Runs};
 use slabs::Slabs;
 pub(crate) use sparse::SparseSlabs;
@@ -54,10 +55,16 @@ impl Pool {
         if length > max {
             return Err(AllocError::TooLong { max });
         }
-        if length <= classes::MAX_SLOT_BYTES {
+        if length <= MAX_SLOT_BYTES {
             return self.allocate_short(length as u16);
         }
         self.take_units(length)
+    }
+
+    /// A free slot for a value of this length, if it is short and a slab of its class has one.
+    pub(crate) fn free_slot(&mut self, length: u64) -> Option<Block> {
+        let is_short = (1..=MAX_SLOT_BYTES).contains(&length);
+        is_short.then(|| self.slabs.take_free(length as u16))?
     }
 
     pub(crate) fn release(&mut self, block: Block) {

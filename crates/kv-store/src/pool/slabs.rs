@@ -42,6 +42,12 @@ impl Slabs {
         Some(self.slot(class, length))
     }
 
+    /// Allocates a slot of the class for this length, if a slab has one.
+    pub(super) fn take_free(&mut self, length: u16) -> Option<Block> {
+        let class = class_of(length);
+        (self.first[class] != NONE).then(|| self.slot(class, length))
+    }
+
     /// Allocates a slot of a larger class, up to twice the length.
     pub(super) fn take_larger(&mut self, length: u16) -> Option<Block> {
         let greater = self.open & (!0 << class_of(length));
