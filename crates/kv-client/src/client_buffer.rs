@@ -1,5 +1,6 @@
 //! The client buffer: registered memory for requests, values and answers, leased in parts. The store reads and writes it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fabric::{Memory, Region, Slice};
@@ -18,9 +19,12 @@ pub(crate) struct ClientBuffer {
 #[derive(Debug)]
 struct Free {
     parts: Vec<(usize, usize)>,
+    /// The number of leases of a part beside the first, by its offset.
+    shared: HashMap<usize, usize>,
 }
 
-/// A part of the client buffer, exclusive until it is dropped. Batches keep theirs until the store has answered.
+/// A part of the client buffer. Batches keep theirs until the store has answered, and the values in it until they are dropped: the last
+/// lease of a part frees it. Counted by the buffer, so that a lease needs no memory of its own.
 #[derive(Debug)]
 pub(crate) struct Lease {
     client_buffer: Arc<ClientBuffer>,
@@ -32,7 +36,7 @@ impl ClientBuffer {
     pub(crate) fn new(region: Region) -> Arc<Self> {
         // Never leased: the slot block, and the one message that must be sent even when all else is in use.
         region.memory().write(SlotBlock::LENGTH, &Message::CHECK_SLOTS);
-        let free = Free { parts: vec![(RESERVED, region.len() - RESERVED)] };
+        let free = Free::new(RESERVED, region.len() - RESERVED);
         Arc::new(ClientBuffer { region, free: Mutex::new(free) })
     }
 
@@ -85,6 +89,30 @@ impl ClientBuffer {
 }
 
 impl Free {
+    fn new(offset: usize, length: usize) -> Self {
+        Free { parts: vec![(offset, length)], shared: HashMap::new() }
+    }
+
+    /// Counts more leases of a part.
+    fn share(&mut self, offset: usize, more: usize) {
+        if more > 0 {
+            *self.shared.entry(offset).or_default() += more;
+        }
+    }
+
+    /// Counts fewer leases of a part; `false` if there are not so many beside the first.
+    fn unshare(&mut self, offset: usize, fewer: usize) -> bool {
+        if self.shared.is_empty() {
+            return false;
+        }
+        let Some(more) = self.shared.get_mut(&offset) else { return false };
+        *more -= fewer;
+        if *more == 0 {
+            self.shared.remove(&offset);
+        }
+        true
+    }
+
     /// The first part that is large enough, so that recently used memory is reused while it is in the caches.
     fn take(&mut self, length: usize) -> Option<usize> {
         let at = self.parts.iter().position(|part| part.1 >= length)?;
@@ -124,11 +152,61 @@ impl Lease {
     pub(crate) fn len(&self) -> usize {
         self.length
     }
+
+    /// So many leases of the same part, counted at once.
+    pub(crate) fn share(self, count: usize) -> SharedLeases {
+        if count > 1 {
+            self.client_buffer.free().share(self.offset, count - 1);
+        }
+        SharedLeases { lease: Some(self), left: count }
+    }
+
+    /// One that is counted already.
+    fn counted(&self) -> Lease {
+        let Lease { client_buffer, offset, length } = self;
+        Lease { client_buffer: client_buffer.clone(), offset: *offset, length: *length }
+    }
+}
+
+impl Clone for Lease {
+    fn clone(&self) -> Self {
+        self.client_buffer.free().share(self.offset, 1);
+        self.counted()
+    }
 }
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        self.client_buffer.free().release(self.offset, self.length);
+        let mut free = self.client_buffer.free();
+        if !free.unshare(self.offset, 1) {
+            free.release(self.offset, self.length);
+        }
+    }
+}
+
+/// Leases of one part.
+pub(crate) struct SharedLeases {
+    lease: Option<Lease>,
+    left: usize,
+}
+
+impl Iterator for SharedLeases {
+    type Item = Lease;
+
+    fn next(&mut self) -> Option<Lease> {
+        self.left = self.left.checked_sub(1)?;
+        match self.left {
+            0 => self.lease.take(),
+            _ => self.lease.as_ref().map(Lease::counted),
+        }
+    }
+}
+
+impl Drop for SharedLeases {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.as_ref().filter(|_| self.left > 1) {
+            lease.client_buffer.free().unshare(lease.offset, self.left - 1);
+        }
     }
 }
 
@@ -149,7 +227,7 @@ pub(crate) mod tests {
 
     #[test]
     fn released_parts_are_merged() {
-        let mut free = Free { parts: vec![(0, 1024)] };
+        let mut free = Free::new(0, 1024);
         let mut taken: Vec<usize> = (0..16).map(|_| free.take(64).unwrap()).collect();
         assert!(free.parts.is_empty() && free.take(64).is_none());
         for at in [3, 0, 7, 2, 9, 5, 5, 1, 0, 4, 3, 0, 1, 1, 0, 0] {
@@ -157,6 +235,25 @@ pub(crate) mod tests {
             free.release(part, 64);
         }
         assert_eq!(free.parts, [(0, 1024)]);
+    }
+
+    #[test]
+    fn the_last_lease_of_a_part_frees_it() {
+        let client_buffer = client_buffer(4096);
+        let free = || client_buffer.free().parts.clone();
+        let all = free();
+        for (count, taken) in [(0, 0), (1, 0), (1, 1), (3, 0), (3, 1), (3, 2), (3, 3)] {
+            let mut leases = client_buffer.lease(100).unwrap().share(count);
+            let kept: Vec<Lease> = leases.by_ref().take(taken).collect();
+            drop(leases);
+            assert_eq!(free() == all, taken == 0, "{taken} of {count}");
+            let clones = kept.clone();
+            drop(kept);
+            assert_eq!(free() == all, taken == 0, "clones of {taken} of {count}");
+            drop(clones);
+            assert_eq!(free(), all, "{taken} of {count}");
+            assert!(client_buffer.free().shared.is_empty());
+        }
     }
 
     #[test]
@@ -211,7 +308,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_first_part_that_fits_is_used() {
-        let mut free = Free { parts: vec![(0, 64), (128, 256)] };
+        let mut free = Free { parts: vec![(0, 64), (128, 256)], ..Free::new(0, 0) };
         assert_eq!(free.take(128), Some(128));
         assert_eq!(free.take(64), Some(0));
         assert_eq!(free.parts, [(256, 128)]);

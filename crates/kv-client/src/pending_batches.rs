@@ -1,8 +1,5 @@
 //! Pending batches: sent, and not answered yet.
 
-use std::iter::repeat_n;
-use std::sync::Arc;
-
 use fabric::Slice;
 use kv_proto::wire::{Answer, BatchHead, ReplyImmediate, Request, SlotBlock, Status};
 
@@ -31,7 +28,7 @@ pub(crate) struct PendingBatches {
 
 /// A pending batch: its message is kept until the answers have arrived, in case it must be sent again.
 pub(crate) struct PendingBatch {
-    lease: Arc<Lease>,
+    lease: Lease,
     message: usize,
     /// How many writes of the answer have arrived.
     writes_received: u32,
@@ -42,13 +39,7 @@ pub(crate) struct PendingBatch {
 
 impl PendingBatch {
     pub(crate) fn new(lease: Lease, message: usize, requests: Vec<PendingRequest>) -> Self {
-        PendingBatch {
-            lease: Arc::new(lease),
-            message,
-            writes_received: 0,
-            refused: false,
-            requests,
-        }
+        PendingBatch { lease, message, writes_received: 0, refused: false, requests }
     }
 
     /// Offset and length of its message in the client buffer.
@@ -146,8 +137,7 @@ impl PendingBatch {
         let begin = lease.offset();
         let mut written = Self::answers_after(message) + answers.len() * Answer::LENGTH;
         let mut in_place = end.next_multiple_of(CACHE_LINE);
-        // Moved into the last value, which saves two atomic operations: most batches have one.
-        let mut leases = repeat_n(lease, requests.len());
+        let mut leases = lease.share(requests.len());
         for (request, answer) in requests.iter().zip(answers) {
             let (lease, length) = (leases.next(), answer.written as usize);
             let bytes = lease.filter(|_| request.is_inline).map(|lease| {

@@ -37,7 +37,7 @@ pub struct Value {
 /// A part of a lease that the store has written to.
 #[derive(Clone)]
 pub(crate) struct Received {
-    pub(crate) lease: Arc<Lease>,
+    pub(crate) lease: Lease,
     /// The offset in the client buffer.
     pub(crate) offset: usize,
     pub(crate) length: usize,
@@ -156,7 +156,7 @@ mod tests {
         lease.client_buffer().memory().write(lease.offset(), bytes);
         let (offset, length) = (lease.offset(), bytes.len());
         let metadata = Metadata { length: length as u64, version: 3, expires_in: None };
-        Value::new(Received { lease: Arc::new(lease), offset, length }, metadata)
+        Value::new(Received { lease, offset, length }, metadata)
     }
 
     #[test]

@@ -3,6 +3,8 @@
 pub(crate) mod connection;
 mod context;
 mod notify;
+#[cfg(test)]
+mod one_thread;
 pub(crate) mod pool;
 mod receive_areas;
 mod send_buffers;

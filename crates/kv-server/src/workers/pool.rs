@@ -38,8 +38,11 @@ pub(crate) struct Shared {
     draining: AtomicBool,
     stopping: AtomicBool,
     /// Ended links, for the thread that destroys them.
-    links_to_close: Mutex<Sender<(Link, InPlaceReads)>>,
+    links_to_close: Mutex<Sender<EndedLink>>,
 }
+
+/// A link that has ended, and what its client may still read in place.
+pub(super) type EndedLink = (Link, InPlaceReads);
 
 /// One worker, as seen by other threads.
 struct WorkerHandle {
@@ -57,24 +60,7 @@ struct WorkerHandle {
 impl WorkerPool {
     /// Starts the workers.
     pub fn start(engine: &Arc<Engine>, endpoint: &Endpoint, workers: usize) -> Result<Self, Error> {
-        let system = |error: std::io::Error| {
-            let fix = "raise the limits of open files and processes: `ulimit -n`, `ulimit -u`";
-            Error::new(fabric::ErrorKind::System, "start the store's workers", error, fix)
-        };
-        let workers =
-            (0..workers.max(1)).map(|_| WorkerHandle::new()).collect::<Result<Vec<_>, _>>();
-        let workers = workers.map_err(|error| system(error.into()))?;
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let (links_to_close, to_close) = channel();
-        let shared = Arc::new(Shared {
-            workers,
-            spinning: AtomicUsize::new(0),
-            // Clients on this machine spin too.
-            max_spinning: (cores / 2).max(1),
-            draining: AtomicBool::new(false),
-            stopping: AtomicBool::new(false),
-            links_to_close: Mutex::new(links_to_close),
-        });
+        let (shared, to_close) = Shared::new(workers).map_err(|error| system(error.into()))?;
         let mut threads = Vec::new();
         let closer = std::thread::Builder::new().name("close-links".to_owned());
         threads.push(closer.spawn(move || close_links(&to_close)).map_err(system)?);
@@ -164,7 +150,7 @@ impl WorkerPoolHandle {
 }
 
 /// Destroys links, which may take a moment.
-fn close_links(links: &Receiver<(Link, InPlaceReads)>) {
+fn close_links(links: &Receiver<EndedLink>) {
     while let Ok((link, in_place_reads)) = links.recv() {
         drop(link);
         // Only now the client cannot read them any more.
@@ -190,7 +176,29 @@ impl WorkerHandle {
     }
 }
 
+fn system(error: std::io::Error) -> Error {
+    let fix = "raise the limits of open files and processes: `ulimit -n`, `ulimit -u`";
+    Error::new(fabric::ErrorKind::System, "start the store's workers", error, fix)
+}
+
 impl Shared {
+    /// The state of so many workers, at least one, and their ended links.
+    pub(super) fn new(workers: usize) -> rustix::io::Result<(Arc<Self>, Receiver<EndedLink>)> {
+        let workers: Result<Vec<_>, _> = (0..workers.max(1)).map(|_| WorkerHandle::new()).collect();
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let (links_to_close, to_close) = channel();
+        let shared = Shared {
+            workers: workers?,
+            spinning: AtomicUsize::new(0),
+            // Clients on this machine spin too.
+            max_spinning: (cores / 2).max(1),
+            draining: AtomicBool::new(false),
+            stopping: AtomicBool::new(false),
+            links_to_close: Mutex::new(links_to_close),
+        };
+        Ok((Arc::new(shared), to_close))
+    }
+
     pub(crate) fn wakeup_fd(&self, number: usize) -> BorrowedFd<'_> {
         self.workers[number].wakeup.fd()
     }
@@ -247,7 +255,7 @@ impl Shared {
         self.workers[number].connections.fetch_sub(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn close_later(&self, link: (Link, InPlaceReads)) {
+    pub(crate) fn close_later(&self, link: EndedLink) {
         // If its thread has ended, the link is destroyed here.
         let _ = lock(&self.links_to_close).send(link);
     }
