@@ -42,6 +42,19 @@ impl Build {
         Ok(shell::target().join(PROFILE).join("examples").join(name))
     }
 
+    /// Builds the unit tests of a crate in this tree; returns their program.
+    pub(super) fn unit_tests(folder: &str) -> Result<PathBuf, Failure> {
+        let manifest = format!("crates/{folder}/Cargo.toml");
+        let mut cargo = shell::cargo(&["test", "--quiet", "--locked", "--profile", PROFILE]);
+        cargo.args(["--manifest-path", &manifest, "--lib", "--no-run", "--message-format=json"]);
+        let messages = shell::output(cargo.current_dir(shell::repository()))?;
+        let programs = messages.lines().filter_map(|line| {
+            let message: serde_json::Value = serde_json::from_str(line).ok()?;
+            message["executable"].as_str().map(PathBuf::from)
+        });
+        programs.last().ok_or_else(|| format!("cargo built no tests of {folder}"))
+    }
+
     /// Builds them of a commit, in a separate work tree, which is kept for the next time.
     pub(super) fn of_commit(commit: &str, profile: &str) -> Result<Build, Failure> {
         if let Some(pack) = Pack::current() {

@@ -1,4 +1,4 @@
-//! `cargo xtask compare instructions`: the instructions of a message and its answer, counted by callgrind.
+//! `cargo xtask compare instructions`: the instructions of a message and its answer, and of a get from the store, counted by callgrind.
 //!
 //! Both ends run in one thread, so that neither waits for the other, and the count does not depend on what else the
 //! machine does. Instructions of the kernel are not counted.
@@ -38,10 +38,10 @@ pub(super) fn run(args: &InstructionsArgs) -> Result<(), Failure> {
     if rows.is_empty() {
         return Err(format!("no row has {:?} in its name", args.only));
     }
-    let program = Build::example("instructions")?;
+    let mut programs = Programs::default();
     let mut results: Vec<Value> = Vec::new();
     for row in rows {
-        let counts = row.count(&program, args.rounds)?;
+        let counts = row.count(&mut programs, args.rounds)?;
         let text = fs::read_to_string(&counts)
             .map_err(|error| format!("read {}: {error}", counts.display()))?;
         let exchange = total(&text)? as f64 / f64::from(args.rounds);
@@ -60,36 +60,84 @@ pub(super) fn run(args: &InstructionsArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A kind of operation, once in each direction.
-struct Row {
-    lane: &'static str,
-    work: &'static str,
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Row {
+    /// A kind of operation of 64 bytes, once in each direction.
+    Exchange { lane: &'static str, work: &'static str },
+    /// A value of the store, read over shared memory: its client and its worker.
+    Get { bytes: usize },
+}
+
+/// The programs, when they are built.
+#[derive(Default)]
+struct Programs {
+    fabric: Option<PathBuf>,
+    store: Option<PathBuf>,
 }
 
 impl Row {
-    fn name(&self) -> String {
-        let name = self.lane.replace('-', " ");
-        let lane = if name == self.lane { format!("lane {name}") } else { name };
-        format!("{lane} {} 64 B", self.work)
+    fn name(self) -> String {
+        match self {
+            Row::Exchange { lane, work } => {
+                let name = lane.replace('-', " ");
+                let lane = if name == lane { format!("lane {name}") } else { name };
+                format!("{lane} {work} 64 B")
+            }
+            Row::Get { bytes } => format!("store shm get of {bytes} B"),
+        }
     }
 
     /// The file with the counts of one run.
-    fn count(&self, program: &Path, rounds: u32) -> Result<PathBuf, Failure> {
+    fn count(self, programs: &mut Programs, rounds: u32) -> Result<PathBuf, Failure> {
         let folder = shell::target().join("xtask/instructions");
         fs::create_dir_all(&folder)
             .map_err(|error| format!("create {}: {error}", folder.display()))?;
-        let file = folder.join(format!("{}-{}", self.lane, self.work));
+        let file = folder.join(self.name().replace(' ', "-"));
         let mut valgrind = Command::new("valgrind");
         valgrind.args(["--quiet", "--tool=callgrind", "--toggle-collect=*counted_round*"]);
-        valgrind.arg(format!("--callgrind-out-file={}", file.display())).arg(program);
-        valgrind.args([self.lane, self.work, &rounds.to_string()]);
+        valgrind.arg(format!("--callgrind-out-file={}", file.display()));
+        match self {
+            Row::Exchange { lane, work } => {
+                let program = programs.fabric()?;
+                valgrind.arg(program).args([lane, work, &rounds.to_string()]);
+            }
+            Row::Get { bytes } => {
+                valgrind.arg(programs.store()?).args(["--exact", GETS]);
+                valgrind.env("WIRELANE_VALUE_BYTES", bytes.to_string());
+                valgrind.env("WIRELANE_ROUNDS", rounds.to_string());
+            }
+        }
         shell::output(&mut valgrind)?;
         Ok(file)
     }
 }
 
+impl Programs {
+    fn fabric(&mut self) -> Result<&Path, Failure> {
+        built(&mut self.fabric, || Build::example("instructions"))
+    }
+
+    fn store(&mut self) -> Result<&Path, Failure> {
+        built(&mut self.store, || Build::unit_tests("kv-server"))
+    }
+}
+
+fn built(
+    program: &mut Option<PathBuf>,
+    build: impl FnOnce() -> Result<PathBuf, Failure>,
+) -> Result<&Path, Failure> {
+    if program.is_none() {
+        *program = Some(build()?);
+    }
+    program.as_deref().ok_or_else(|| "no program".to_owned())
+}
+
 fn rows() -> impl Iterator<Item = Row> {
-    LANES.into_iter().flat_map(|lane| WORK.into_iter().map(move |work| Row { lane, work }))
+    let exchanges = LANES
+        .into_iter()
+        .flat_map(|lane| WORK.into_iter().map(move |work| Row::Exchange { lane, work }));
+    exchanges.chain([64, 4096].map(|bytes| Row::Get { bytes }))
 }
 
 /// All instructions in a file of callgrind.
@@ -108,6 +156,8 @@ fn functions(counts: &Path) -> Result<String, Failure> {
 
 const LANES: [&str; 4] = ["shm", "link-shm", "tcp", "link-tcp"];
 const WORK: [&str; 3] = ["send", "imm", "write"];
+/// The test of the store that reads values.
+const GETS: &str = "workers::one_thread::a_get_is_answered_by_a_worker_in_the_same_thread";
 
 #[cfg(test)]
 mod tests {
@@ -118,6 +168,7 @@ mod tests {
         let names: Vec<String> = rows().map(|row| row.name()).collect();
         assert_eq!(names[..2], ["lane shm send 64 B", "lane shm imm 64 B"]);
         assert_eq!(names[3], "link shm send 64 B");
+        assert_eq!(names[names.len() - 2..], ["store shm get of 64 B", "store shm get of 4096 B"]);
     }
 
     #[test]

@@ -120,6 +120,13 @@ impl Bench {
         Ok(vec![answer(&output, self.transport, "/latency_us/p99")? / 1e3])
     }
 
+    /// MB/s of GETs of values of which only the ends are compared, as programs do not look at what they copy or receive.
+    pub(super) fn get_bandwidth_unread(self, server: &Server) -> Result<Vec<f64>, Failure> {
+        let more = ["--read-ratio", "1.0", "--keys", "1000", "--verify", "ends"];
+        let output = self.bench(server, &more)?;
+        Ok(vec![answer(&output, self.transport, "bytes_per_s")? / 1e6])
+    }
+
     /// MB/s of GETs.
     pub(super) fn get_bandwidth(self, server: &Server) -> Result<Vec<f64>, Failure> {
         Ok(vec![self.run(server, "1.0", "bytes_per_s")? / 1e6])

@@ -1,4 +1,5 @@
-//! A worker and its client in one thread, so that neither waits for the other: a test of what a request may not cost.
+//! A worker and its client in one thread, so that neither waits for the other: what a request may not cost, and for a tool that counts
+//! instructions (`cargo xtask compare instructions`).
 
 mod allocations;
 mod system_calls;
@@ -77,6 +78,26 @@ impl OneThread {
             self.client.ready_within(Duration::ZERO, &mut self.ready).unwrap();
         }
     }
+}
+
+/// What is counted.
+#[inline(never)]
+fn counted_round(ends: &mut OneThread, key: &[u8], length: usize) {
+    ends.get(key, length);
+}
+
+/// `WIRELANE_VALUE_BYTES` and `WIRELANE_ROUNDS` are the length of the value, and how often it is read.
+#[test]
+fn a_get_is_answered_by_a_worker_in_the_same_thread() {
+    let number = |name: &str, default| {
+        std::env::var(name).ok().map_or(default, |text| text.parse().expect("a number"))
+    };
+    let (length, rounds) = (number("WIRELANE_VALUE_BYTES", 64), number("WIRELANE_ROUNDS", 100));
+    let mut ends = OneThread::connect();
+    let key = b"a key of a test";
+    ends.put(key, &vec![7; length]);
+    (0..WARM_UP).for_each(|_| ends.get(key, length));
+    (0..rounds).for_each(|_| counted_round(&mut ends, key, length));
 }
 
 #[test]

@@ -64,12 +64,7 @@ impl ValuePattern {
             value.read(0, all);
             return length == self.length && self.matches(key, all);
         }
-        let word = |at: usize| {
-            let mut word = [0; 8];
-            value.read(at, &mut word);
-            u64::from_le_bytes(word)
-        };
-        let (stamp, tail) = (word(0), word(length - 8));
+        let [stamp, tail] = ends(value);
         let checksum = self.checksum(key, stamp);
         let mut pieces = (8..length - 8).step_by(PIECE_BYTES).enumerate();
         tail == checksum
@@ -78,6 +73,15 @@ impl ValuePattern {
                 value.read(at, part);
                 *part == *self.piece(checksum, number, part.len())
             })
+    }
+
+    /// Whether the length, the stamp and the checksum are of a value that was written for this key.
+    pub(super) fn matches_at_ends(&self, key: u32, value: &Value) -> bool {
+        if value.len() != self.length || value.len() < MIN_STAMPED {
+            return self.matches(key, &value.to_vec());
+        }
+        let [stamp, tail] = ends(value);
+        tail == self.checksum(key, stamp)
     }
 
     #[inline]
@@ -91,6 +95,16 @@ impl ValuePattern {
         let offset = (checksum as usize).wrapping_add(number.wrapping_mul(STRIDE)) % OFFSETS;
         &self.random[offset..offset + length]
     }
+}
+
+/// The first and the last word of a value of at least two.
+#[inline]
+fn ends(value: &Value) -> [u64; 2] {
+    [0, value.len() - 8].map(|at| {
+        let mut word = [0; 8];
+        value.read(at, &mut word);
+        u64::from_le_bytes(word)
+    })
 }
 
 fn parts(value: &[u8]) -> Option<(&[u8; 8], &[u8], &[u8; 8])> {
@@ -116,6 +130,8 @@ pub(super) fn mix(number: u64) -> u64 {
 
 /// Number of offsets that pieces may start at: few enough that the table stays in the L1 cache.
 const OFFSETS: usize = 16 << 10;
+/// The least length of a value with a stamp and a checksum.
+const MIN_STAMPED: usize = 16;
 /// Bytes per comparison.
 const PIECE_BYTES: usize = 4 << 10;
 /// Distance between the offsets of successive pieces.

@@ -57,6 +57,11 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "KIND", default_value = "uniform")]
     dist: DistArg,
 
+    /// What is compared of each value that is read: all of it, or its ends, the first and the last eight bytes, beside programs that
+    /// do not look at what they receive
+    #[arg(long, value_name = "PART", default_value = "all")]
+    verify: Verified,
+
     /// Only store the keys, and measure nothing
     #[arg(long)]
     pub(super) fill_only: bool,
@@ -77,6 +82,22 @@ enum DistArg {
     Zipf,
 }
 
+/// The compared part of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Verified {
+    All,
+    Ends,
+}
+
+impl Verified {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Verified::All => "all",
+            Verified::Ends => "ends",
+        }
+    }
+}
+
 /// The checked plan.
 #[derive(Debug)]
 pub(super) struct KvBenchPlan {
@@ -91,6 +112,7 @@ pub(super) struct KvBenchPlan {
     pub(super) clients: usize,
     pub(super) keys: u32,
     pub(super) dist: Dist,
+    pub(super) verify: Verified,
 }
 
 impl KvBenchPlan {
@@ -110,6 +132,7 @@ impl KvBenchPlan {
             clients: args.clients as usize,
             keys: args.keys,
             dist,
+            verify: args.verify,
         })
     }
 

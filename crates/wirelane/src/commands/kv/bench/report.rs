@@ -26,7 +26,9 @@ pub(super) struct Report {
     /// Of values read and written.
     bytes_per_s: f64,
     latency_us: Latency,
+    /// The number of values that were compared, and what of each: `all` or `ends`.
     verified: u64,
+    verified_part: &'static str,
     errors: u64,
     /// `null`: the store is not local, and --http is not given.
     server_cpu_s: Option<f64>,
@@ -71,6 +73,7 @@ impl Report {
             bytes_per_s: ops_per_s * plan.value_size as f64,
             latency_us: Latency { p50, p99, p999, max },
             verified: tally.verified,
+            verified_part: plan.verify.name(),
             errors: tally.errors,
             server_cpu_s,
         }
@@ -95,9 +98,10 @@ impl Report {
              ({why})\n\
              {:.0} ops/s{intended}, {:.3} GB/s ({ops} in {seconds:.2} s)\n\
              latency{since}  p50 {p50:.1} µs  p99 {p99:.1} µs  p99.9 {p999:.1} µs  max {max:.1} µs\n\
-             {} values verified, {} errors{cpu}\n",
+             {}{} values verified, {} errors{cpu}\n",
             self.ops_per_s,
             self.bytes_per_s / 1e9,
+            if self.verified_part == "ends" { "the ends of " } else { "" },
             self.verified,
             self.errors,
         )

@@ -8,7 +8,7 @@ use kv_client::{CallId, Client, Error, ErrorKind, Pending, PutOptions, Stored, V
 
 use super::load::key;
 use super::pattern::ValuePattern;
-use super::plan::KvBenchPlan;
+use super::plan::{KvBenchPlan, Verified};
 use super::schedule::Schedule;
 use super::tally::Tally;
 use super::workload::Workload;
@@ -231,7 +231,11 @@ impl<'p> Runner<'p> {
     fn check(&mut self, key: u32, name: &[u8], pending: Pending<Value>) {
         match self.client.finish_get(name, pending) {
             Ok(Some(value)) => {
-                match self.pattern.matches_in_pieces(key, &value, &mut self.value) {
+                let matches = match self.plan.verify {
+                    Verified::All => self.pattern.matches_in_pieces(key, &value, &mut self.value),
+                    Verified::Ends => self.pattern.matches_at_ends(key, &value),
+                };
+                match matches {
                     true => self.tally.verified += 1,
                     false => self.tally.error(damaged(key, &value)),
                 }
