@@ -159,13 +159,19 @@ pub enum PrivateMemoryPath {
 /// completions appended.
 pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) -> usize {
     let started = Instant::now();
+    let (mut served, mut busy_at) = (lane.stats().peer_operations(), Duration::ZERO);
     loop {
         let count = lane.poll(done);
         let waited = started.elapsed();
         if count > 0 || waited >= limit {
             return count;
         }
-        if lane.caps().spins && busy_wait(waited) {
+        // The peer's operations are work too: a next one may follow.
+        let now_served = lane.stats().peer_operations();
+        if now_served != served {
+            (served, busy_at) = (now_served, waited);
+        }
+        if lane.caps().spins && busy_wait(waited - busy_at) {
             continue;
         }
         if lane.arm() {

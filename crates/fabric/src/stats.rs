@@ -16,6 +16,8 @@ pub struct Stats {
     kinds: [KindStats; OpKind::ALL.len()],
     failures: [AtomicU64; Failure::ALL.len()],
     latency: Histogram,
+    /// Operations of the peer.
+    peer_operations: AtomicU64,
     /// Zero, or one more than the index of the failure that ended the lane.
     ended: AtomicU64,
 }
@@ -51,6 +53,20 @@ impl Stats {
     /// The time from post to completion, without receives; one operation in [`OPS_PER_LATENCY_SAMPLE`] is timed.
     pub fn latency(&self) -> &Histogram {
         &self.latency
+    }
+
+    /// The number of the peer's writes, reads and atomic operations that this end executed, where it must
+    /// ([`Caps::peer_must_poll`](crate::Caps::peer_must_poll); over a link it executes all atomic operations). They have no completion here: who sleeps when there is no work counts them as
+    /// work, so that the peer does not wait for a wake-up each time.
+    #[inline]
+    pub fn peer_operations(&self) -> u64 {
+        self.peer_operations.load(Relaxed)
+    }
+
+    /// Counts operations of the peer.
+    #[inline]
+    pub(crate) fn add_peer_operations(&self, count: u64) {
+        add(&self.peer_operations, count);
     }
 
     /// Why the lane ended, if it has: [`Failure::Flushed`] if it was closed by this end.
@@ -101,6 +117,7 @@ impl Stats {
             add(&ours.bytes, theirs.bytes.load(Relaxed));
             add(&ours.failed, theirs.failed.load(Relaxed));
         }
+        self.add_peer_operations(other.peer_operations());
         let counters = |stats| {
             let Stats { failures, latency, .. }: &Stats = stats;
             failures.iter().chain(&latency.buckets).chain([&latency.nanoseconds])

@@ -48,11 +48,11 @@ impl Build {
         let mut cargo = shell::cargo(&["test", "--quiet", "--locked", "--profile", PROFILE]);
         cargo.args(["--manifest-path", &manifest, "--lib", "--no-run", "--message-format=json"]);
         let messages = shell::output(cargo.current_dir(shell::repository()))?;
-        let programs = messages.lines().filter_map(|line| {
+        let mut programs = messages.lines().filter_map(|line| {
             let message: serde_json::Value = serde_json::from_str(line).ok()?;
             message["executable"].as_str().map(PathBuf::from)
         });
-        programs.last().ok_or_else(|| format!("cargo built no tests of {folder}"))
+        programs.next_back().ok_or_else(|| format!("cargo built no tests of {folder}"))
     }
 
     /// Builds them of a commit, in a separate work tree, which is kept for the next time.

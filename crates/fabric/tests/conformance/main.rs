@@ -85,6 +85,12 @@ mod link_ofi {
     reliable_lane!(crate::linked::pair(crate::both(fabric::link::Transport::Ofi)));
 }
 
+#[test]
+fn operations_that_an_end_executes_for_its_peer_are_counted() {
+    progress::the_peers_operations_are_counted(tcp(tcp::Config::default()));
+    progress::the_peers_operations_are_counted(linked::pair(both(Transport::Tcp)));
+}
+
 fn both(transport: Transport) -> [EndpointSettings; 2] {
     [(); 2]
         .map(|()| EndpointSettings { transports: vec![transport], ..EndpointSettings::default() })

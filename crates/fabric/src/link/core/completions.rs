@@ -14,7 +14,13 @@ impl Core {
         let done = self.completions.buffer();
         let before = done.len();
         let Some(lane) = self.rails.lane_mut(rail) else { return };
-        if lane.poll(self.now, done) {
+        let changed = lane.poll(self.now, done);
+        let peer_operations = lane.new_peer_operations();
+        // Before it is up, they are the peer's probe.
+        if peer_operations > 0 && self.rails.get(rail).is_up() {
+            self.completions.stats().add_peer_operations(peer_operations);
+        }
+        if changed {
             let rest = self.finish_whole(rail, before);
             if rest < self.completions.buffer().len() {
                 self.dispatch(rail, rest);

@@ -138,6 +138,7 @@ impl Core {
 
     /// Executes an atomic operation of the peer.
     fn execute_atomic(&mut self, request: u32, region: u64, offset: u64, op: AtomicOp) {
+        self.completions.stats().add_peer_operations(1);
         let old = self.regions.word(region, offset).map(|word| {
             let memory = word.region().memory();
             match op {

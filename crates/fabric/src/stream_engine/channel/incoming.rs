@@ -239,9 +239,12 @@ impl<S: Stream> StreamChannel<S> {
             }
             Sink::Region(_) => {
                 self.count_executed(imm.is_none());
-                if imm.is_some() {
-                    let receive = state.take_receive()?;
-                    state.complete(receive, Ok(received));
+                match imm {
+                    Some(_) => {
+                        let receive = state.take_receive()?;
+                        state.complete(receive, Ok(received));
+                    }
+                    None => state.stats.add_peer_operations(1),
                 }
             }
         }
@@ -273,6 +276,7 @@ impl<S: Stream> StreamChannel<S> {
         let wanted = Rights { read: true, ..Rights::NONE };
         match state.grants.check(header.key, header.offset, header.length, wanted) {
             Ok(slice) => {
+                state.stats.add_peer_operations(1);
                 let data = Header {
                     number: header.number,
                     length: header.length,
@@ -289,6 +293,7 @@ impl<S: Stream> StreamChannel<S> {
             Ok(word) => word,
             Err(failure) => return self.refuse(failure, Some(header.number), state),
         };
+        state.stats.add_peer_operations(1);
         let memory = word.region().memory();
         let before = match header.kind {
             Kind::Add => memory.fetch_add(word.offset(), header.first),

@@ -84,6 +84,8 @@ pub(crate) struct Connection {
     sends: Sends,
     poller: SlotPoller,
     in_place_reads: InPlaceReads,
+    /// How many operations of the peer the link had executed at the last poll.
+    peer_operations: u64,
     /// Its row among the worker's connections, by which notifications from the disk are addressed.
     pub(crate) row: u32,
 }
@@ -101,6 +103,7 @@ impl Connection {
             sends: Sends::default(),
             poller: SlotPoller::default(),
             in_place_reads: InPlaceReads::new(context.engine.clone()),
+            peer_operations: 0,
             row: 0,
         })
     }
@@ -123,7 +126,8 @@ impl Connection {
             return false;
         }
         self.link.poll(done);
-        let mut works = false;
+        let served = self.link.stats().peer_operations();
+        let mut works = std::mem::replace(&mut self.peer_operations, served) != served;
         for completion in done.drain(..) {
             works |= self.complete(completion, context);
         }

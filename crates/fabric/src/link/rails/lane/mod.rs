@@ -34,6 +34,9 @@ pub(in crate::link) struct RailLane {
     /// When an operation last completed, while any is in flight; `None` until the next poll.
     progress: Option<Duration>,
     counts: MessageCounts,
+    stats: Arc<Stats>,
+    /// Operations of the peer that were counted for the link.
+    peer_operations: u64,
     /// From the lane's capabilities, for the hot path.
     ordered: bool,
     depth: u32,
@@ -101,6 +104,8 @@ impl RailLane {
         }
         let caps = lane.caps();
         RailLane {
+            stats: lane.stats().clone(),
+            peer_operations: 0,
             ordered: caps.ordered,
             depth: caps.depth as u32,
             lane,
@@ -227,6 +232,13 @@ impl RailLane {
             self.progress = Some(now);
         }
         changed
+    }
+
+    /// The number of the peer's operations that this end has executed since the last call.
+    #[inline]
+    pub(in crate::link) fn new_peer_operations(&mut self) -> u64 {
+        let all = self.stats.peer_operations();
+        all - std::mem::replace(&mut self.peer_operations, all)
     }
 
     /// Whether operations are in flight and none completed within the timeout. Not for lanes that need the peer's CPU: a busy
