@@ -349,7 +349,7 @@ fn other_lines_are_not_recognized() {
         "EAL: Probe PCI driver: mlx5_pci (15b3:101d) device: 0000:5e:00.0 (socket 0)",
         "error: failed to push some refs to 'github.com'",
         "ERROR: could not open requirements file: [Errno 2] No such file or directory: 'r.txt'",
-        "ssh: connect to host node1 port 22: Connection refused",
+        "git@github.com: Permission denied (publickey).",
         "curl: (7) Failed to connect to 10.0.0.1 port 80: Connection refused",
         "requests.exceptions.ConnectionError: Failed to establish a new connection: [Errno 111] Connection refused",
         "TimeoutError: timed out",

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-use super::{INFORMS, Phrase, RDMA, TABLES, event};
+use super::{INFORMS, JOB, Phrase, RDMA, TABLES, event};
 use crate::explain::scan::is_edge;
 
 pub(super) static INDEX: LazyLock<Index> = LazyLock::new(Index::new);
@@ -29,7 +29,7 @@ struct Word {
 struct Use {
     row: usize,
     group: u8,
-    /// Whether the group only tells that the line is about RDMA.
+    /// Whether the group only tells that the line is about RDMA or a job.
     is_context: bool,
 }
 
@@ -65,14 +65,15 @@ impl Index {
         let mut rows = Vec::new();
         for (phrase, is_event) in events.chain(phrases) {
             for (group, alternatives) in (0..).zip(phrase.words) {
-                let is_context = *alternatives == RDMA;
+                let is_context = CONTEXTS.contains(alternatives);
                 for text in alternatives.split('|') {
                     let word = number(text, &mut words);
                     words[word].uses.push(Use { row: rows.len(), group, is_context });
                 }
             }
-            // A row about RDMA in general does not apply to lines that only inform.
-            let informs = if phrase.words.contains(&RDMA) { INFORMS } else { "" };
+            // A row about RDMA or jobs in general does not apply to lines that only inform.
+            let is_general = phrase.words.iter().any(|words| CONTEXTS.contains(words));
+            let informs = if is_general { INFORMS } else { "" };
             let without = phrase.without.split('|').chain(informs.split('|'));
             let without = without.filter(|text| !text.is_empty());
             let without = without.map(|text| number(text, &mut words)).collect();
@@ -179,6 +180,9 @@ impl SourceFile {
 /// The ends of names of source files.
 const SOURCE_FILES: &[&str] =
     &["c", "cc", "cpp", "cu", "cuh", "cxx", "go", "h", "hh", "hpp", "inl", "py", "rs"];
+
+/// Groups that only tell what a line is about. They count in the path of a source file too.
+const CONTEXTS: &[&str] = &[RDMA, JOB];
 
 fn start(first: u8, second: u8) -> Option<usize> {
     (first < 128 && second < 128).then(|| usize::from(first) * 128 + usize::from(second))

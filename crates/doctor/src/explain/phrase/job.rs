@@ -1,5 +1,6 @@
 //! Lines of what starts and runs jobs: PyTorch, Ray and serving engines, the launchers of MPI.
 
+use super::launch::NOT_A_JOB;
 use super::{ANY_FAILED, Phrase, row};
 use crate::explain::ErrorClass;
 
@@ -16,7 +17,8 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "processgroupnccl is only supported with gpus|no cuda gpus are available|\
-             cuda-capable devices are busy|no cuda-capable device",
+             cuda-capable devices are busy|no cuda-capable device|no gpus were found|no gpus found|no gpu found|\
+             no gpu detected|no gpus detected|no gpus available|no gpu available",
         ],
         ErrorClass::Gpu,
         "a process has no GPU that it can use",
@@ -51,6 +53,13 @@ pub(super) const TABLE: &[Phrase] = &[
         "At least one rank is not started, ended, or cannot reach the first one (MASTER_ADDR, MASTER_PORT).",
     ),
     row(
+        &["connectfullmesh|unable to find address for|ifa != nullptr|rp != nullptr"],
+        ErrorClass::OutOfBand,
+        "the ranks could not connect to each other over TCP",
+        "The interface does not exist here, the name has no address, or the other process ended: see \
+         GLOO_SOCKET_IFNAME, MASTER_ADDR and the first error of the other ranks.",
+    ),
+    row(
         &["mismatch between collectives|collectives on ranks|collective mismatch|different collectives"],
         ErrorClass::Other,
         "ranks called different collectives",
@@ -59,8 +68,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "gloo|tensorpipe|c10d|torch.distributed|torch/csrc/distributed",
-            "connectfullmesh|unable to find address|ifa != nullptr|pair.cc|device.cc|eof|gai error|\
-             server socket|client socket|listen on any",
+            "pair.cc|device.cc|eof|gai error|server socket|client socket|listen on any",
             ANY_FAILED,
         ],
         ErrorClass::OutOfBand,
@@ -69,7 +77,8 @@ pub(super) const TABLE: &[Phrase] = &[
          GLOO_SOCKET_IFNAME, MASTER_ADDR and the first error of the other ranks.",
     ),
     row(
-        &["the server socket has|network addresses of|gai error|socket.gaierror|name or service not known"],
+        &["the server socket has|network addresses of|gai error|socket.gaierror|name or service not known|\
+             launch distributed communication on"],
         ErrorClass::OutOfBand,
         "an address could not be used",
         "The name has no address on this host, or the port is in use by another process.",
@@ -117,7 +126,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "orte was unable|prte was unable|orte has lost communication|prte has lost communication|reliably start one or more daemons|orte daemon|prte daemon|\
-             orted|prted|\
+             orted|prted|does not know how to route|\
              plm_rsh|rsh agent|ssh agent",
             FAILED_OR_REFUSED,
         ],
@@ -238,7 +247,8 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "undefined symbol|symbol lookup error|undefined reference to",
-            "nccl|nvshmem|ibv_|mlx5|mlx4|rdma_|ucp_|ucs_|uct_|fi_|mpi_|ompi|pmix|ncclcomm|gdr_",
+            "nccl|nvshmem|ibv_|mlx5|mlx4|rdma_|ucp_|ucs_|uct_|fi_|mpi_|ompi|pmix|ncclcomm|gdr_|libmpi|opal|orte|prte|\
+             libuc|libfabric|libibverbs|.so: undefined symbol|error: undefined symbol",
         ],
         ErrorClass::NoLibrary,
         "a library is of another version than its user",
@@ -292,7 +302,7 @@ pub(super) const ANY_PROGRAM: &[Phrase] = &[
     .unless("out of memory"),
     row(
         &[
-            "connection reset by peer|broken pipe|socket closed|socket timeout|connect() timed out|\
+            "connection reset by peer|broken pipe|socket closed|socket timeout|connect() timed out|connect() to|so_error|\
              client socket has timed out|unable to complete a tcp connection|failed to exchange|\
              unable to resolve hostname",
         ],
@@ -303,9 +313,6 @@ pub(super) const ANY_PROGRAM: &[Phrase] = &[
     .unless(NOT_A_JOB),
 ];
 
-/// Programs whose connections are not those of a job.
-const NOT_A_JOB: &str = "http|requests.|curl|wget|nginx|mysql|postgres|redis|git |github|apt |apt-|pip |pip3|urllib|docker|kube|dbus|mount|grpc|etcd|\
-                         systemd|snap|ssh|cron|ntp|dns|mail|smtp|ldap|vnc|x11";
 const ANY_FAILED_OR_DISABLED: &str =
     "disabled|not |could not|cannot|fail|lacks|unsupported|error|unable";
 const FAILED_OR_REFUSED: &str =

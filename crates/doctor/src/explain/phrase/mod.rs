@@ -10,6 +10,7 @@ mod gpu;
 mod index;
 mod job;
 mod kernel;
+mod launch;
 mod libfabric;
 mod memory;
 mod mpi;
@@ -31,7 +32,7 @@ use std::ops::Deref;
 use super::ErrorClass;
 use super::errno::{self, Errno};
 use index::{INDEX, Matches};
-use words::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, FAILED_CALL, INFORMS, RDMA};
+use words::{ANY_FAILED, ANY_FAILED_OR_WARNING, FAILED, FAILED_CALL, INFORMS, JOB, RDMA};
 
 /// Words that appear together in a line, and what they mean.
 #[derive(Debug)]
@@ -92,6 +93,7 @@ impl Found {
 const TABLES: &[&[Phrase]] = &[
     memory::LIMITS,
     job::TABLE,
+    launch::TABLE,
     nccl::TABLE,
     gpu::TABLE,
     no_device::LIBRARIES,
@@ -115,6 +117,7 @@ const TABLES: &[&[Phrase]] = &[
     no_device::ACTIONS,
     number::TABLE,
     program::ANY_FAILURE,
+    launch::ACTIONS,
     job::ANY_PROGRAM,
 ];
 

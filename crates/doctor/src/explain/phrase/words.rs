@@ -40,7 +40,13 @@ pub(super) const RDMA: &str = "rdma|roce|ibv_|ib_|ibverbs|libibverbs|infiniband|
              disni|rdmachannel|gpunetio|allocate endpoint|initializing endpoint|component ofi|vf |\
              vf:|pf |vdpa|netdevice|common_ofi|portals4|btl |efa.|rndv|ei00|log_cat_|xio_|scalable endpoint|\
              tensorpipe|direct_transport|fabtests|eq_readerr|cq_readerr|memheap|gds err|pynccl|custom_all_reduce|\
-             custom allreduce|torch/csrc/distributed|hccl|rpc agent";
+             custom allreduce|torch/csrc/distributed|hccl|rpc agent|nvmerdma|rdmashuffle|ps-lite|local_gid|\
+             remote_gid";
+/// Words of lines about jobs on several hosts or GPUs that name no RDMA: ranks, and what starts and serves them.
+pub(super) const JOB: &str = "rank |rank:|rank=|rank[|[rank|ranks|torchrun|torchelastic|torch.distributed|elastic_launch|\
+             deepspeed|megatron|raylet|ray.|ray::|gcs|vllm|sglang|lmdeploy|tensorrt_llm|tensorrt-llm|xla|jax|pjrt|lightgbm|\
+             xgboost|rabit|dask|distributed.comm|distributed.worker|tornado.|spark|blockmanager|shuffle|slurm|slurmstepd|\
+             srun|mpirun|mpiexec|hydra|workerdict|master_addr|master addr|rendezvous";
 /// Words of failures.
 pub(super) const FAILED: &str =
     "fail|unable|could not|couldn't|cannot|can't|can not|error|err|not ";
@@ -86,4 +92,4 @@ pub(super) const INFORMS: &str = "nccl info|ucx  info|ucx  debug|ucx  trace|ucx 
              error: 0 |err: 0 |failed: 0 |failures: 0 |, 0 fail|: 0 fail|(0 fail|status=0 |status=0,|\
              tests passed|test passed|inline size set|docker pull|git clone|apt-get|\
              warnings.warn|deprecat|futurewarning|userwarning|no module named|unable to access '|\
-             importerror|configure: warning|checking for|[-w|loading module|<not set>|attributeerror|typeerror|syntaxerror|traceback|file \"";
+             importerror|unused env variable|configure: warning|checking for|[-w|loading module|<not set>|attributeerror|typeerror|syntaxerror|traceback|file \"";
