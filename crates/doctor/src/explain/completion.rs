@@ -111,6 +111,7 @@ const COMPLETION_WORDS: &[&str] = &[
 ];
 /// Without one of these words, `remote access` or `response timeout` is not about verbs.
 const VERBS_WORDS: &[&str] = &[
+    "completion error",
     "cq",
     "flush",
     "ibv",

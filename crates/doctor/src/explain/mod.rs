@@ -144,6 +144,7 @@ fn parse_line(line: &str) -> Option<ErrorLine> {
     // Words of tables may end with a space, which the last word of a line has then too.
     lower.push(' ');
     lower.push_str(scan::severity(line));
+    lower.push_str(scan::exception(line));
     lower.push_str(&scan::calls_in_words(line));
     let found = phrase::read(&lower);
     if let Some(event) = found.event() {

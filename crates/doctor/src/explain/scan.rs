@@ -53,6 +53,18 @@ fn letter_of_glog(first: &str) -> Option<char> {
 const START_TOKENS: usize = 8;
 const INFORMS: &[&str] = &["INFO", "DEBUG", "TRACE", "NOTICE", "VERBOSE"];
 
+/// `exception ` if the line reports one by its name: `java.net.ConnectException: text`, `DistBackendError: text`.
+pub(super) fn exception(line: &str) -> &'static str {
+    let is_exception = |token: &str| {
+        let name = token.strip_suffix(':').unwrap_or_default();
+        EXCEPTIONS.iter().any(|end| name.len() > end.len() && name.ends_with(end))
+    };
+    if line.split_ascii_whitespace().any(is_exception) { "exception " } else { "" }
+}
+
+/// Names of exceptions end with these.
+const EXCEPTIONS: &[&str] = &["Exception", "Error"];
+
 /// Names of functions in words, in lower case: `RegisterMemoryRegion` is `register memory region `. Names of types, which do
 /// not start with a verb, tell which part of a program prints the line, but not what it did.
 pub(super) fn calls_in_words(line: &str) -> String {
@@ -156,6 +168,16 @@ mod tests {
         ];
         for (line, word) in cases {
             assert_eq!(severity(line), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn exceptions_are_named_before_a_colon() {
+        for line in ["java.net.ConnectException: text", "RuntimeError: text"] {
+            assert_eq!(exception(line), "exception ", "{line}");
+        }
+        for line in ["catch (IOException e)", "Error: text", "raise ValueError(x)", "x_error: y"] {
+            assert_eq!(exception(line), "", "{line}");
         }
     }
 
