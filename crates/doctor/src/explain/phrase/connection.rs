@@ -241,7 +241,7 @@ pub(super) const TABLE: &[Phrase] = &[
     row(
         &[
             "segment descriptor|transfer_metadata|segment desc|open segment|publish segment|remote segment|\
-             peer segment|local segment",
+             peer segment|local segment|metadata storage|metadata server|metadata store|storage plugin",
             "fail|error|unable|cannot|not found|could not",
         ],
         ErrorClass::OutOfBand,

@@ -116,6 +116,30 @@ pub(super) const TABLE: &[Phrase] = &[
     )
     .unless("nccl|ucx  info|ucx  debug"),
     row(
+        &["memory access fault by gpu|hw exception by gpu|gpu core dump|gpu hang|hsa_status_error|illegal memory access|\
+             illegal_address|illegaladdress"],
+        ErrorClass::Gpu,
+        "a program on the GPU failed",
+        "It used memory that it may not use, or the GPU hangs: an error of the program or of the GPU, not of \
+         the network.",
+    )
+    .unless("nvlink"),
+    row(
+        &["cuda_error_|cudaerror|cublas_status_|cudnn_status_|cuda runtime error|hiperror", FAILED],
+        ErrorClass::Gpu,
+        "a call to CUDA failed",
+        "The GPU or its driver refused a call; the line has CUDA's reason.",
+    )
+    .unless("out of memory|out_of_memory|memory_allocation|memoryallocation|alloc_failed|register|ipc_handle|nccl info"),
+    // Huawei's accelerators print where an error was seen.
+    row(
+        &["[func:|aclrt|aclnn|rtdevicesynchronize|eh9999|ee9999|ez9999", "fail|error|timeout|abnormal|exception"],
+        ErrorClass::Gpu,
+        "an accelerator (NPU) reports an error",
+        "A call to the accelerator or its driver failed; the first of its error lines has the reason.",
+    )
+    .unless("hccl|hcomm|ei00|socket"),
+    row(
         &["amdgpu", "gpu reset|ring|timeout|fail|ras|hang"],
         ErrorClass::Gpu,
         "the GPU driver reports an error",

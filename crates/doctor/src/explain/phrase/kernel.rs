@@ -32,7 +32,7 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &["async reg mr failed|create_mkey_callback|reg_create|mlx5_ib_reg_user_mr|\
-             reg_user_mr|umem_get"],
+             reg_user_mr|umem_get|get umem for|get the umem|ib_umem"],
         ErrorClass::Registration,
         "the driver could not register memory",
         "The NIC's firmware or the kernel refused another memory key.",
@@ -96,8 +96,8 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
-            "mlx5_core|mlx4_core|bnxt_en|ice 0000|hns3|ionic|efa|irdma|bnxt_re",
-            "health|unhealthy|internal error|error state|error_state|crdump|pci slot|\
+            "mlx5_core|mlx4_core|bnxt_en|ice 0000|ixgbe 0000|i40e 0000|igb 0000|hns3|ionic|efa|irdma|bnxt_re",
+            "health|firmware error|unhealthy|internal error|error state|error_state|crdump|pci slot|\
              fatal error|fw reset|firmware not responding|firmware is not responding|\
              not come back|irisc|ext_synd|hw_id|catas|internal err buf|high temperature|\
              sw_reset|error recovery|firmware fatal|pre-initializing|pre-init|tx timeout|\
@@ -191,7 +191,7 @@ pub(super) const REST: &[Phrase] = &[
         "A limit of the NIC is reached, or memory could not be registered.",
     ),
     row(
-        &["nvme nvme", "starting error recovery|reconnect|connect command|connect queue|keep-alive|keep alive|connect failed"],
+        &["nvme nvme", "starting error recovery|reconnect|connect command|connect queue|keep-alive|keep alive|nvme_keep_alive|connect failed"],
         ErrorClass::NoAnswer,
         "the target of NVMe over fabrics does not answer",
         "The connection to the target was lost or not accepted; the kernel tries again.",

@@ -29,7 +29,7 @@ pub(super) const LIMITS: &[Phrase] = &[
         &[
             "max locked memory|ulimit -l|rlimit_memlock|memlock|locked memory",
             "set|current|low|limit |fail|error|increase|exceed|raise|too|insufficient|bytes.|\
-             allocate",
+             allocate|big enough|not enough",
         ],
         ErrorClass::Registration,
         "the limit on locked memory is too low",

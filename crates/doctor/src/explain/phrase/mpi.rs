@@ -33,6 +33,19 @@ pub(super) const TABLE: &[Phrase] = &[
         "The program requests MPI_THREAD_MULTIPLE, but the library was built without it (UCX: --enable-mt).",
     ),
     row(
+        &["coll_ucc|coll_hcoll|mca_coll_", FAILED],
+        ErrorClass::Other,
+        "Open MPI cannot use a library for collectives",
+        "It uses its own collectives instead (`--mca coll ^ucc,hcoll` hides the line).",
+    )
+    .unless("device|ibv_|timed out|timeout"),
+    row(
+        &["unable to find any relevant network interfaces|non-excluded one openfabrics device"],
+        ErrorClass::NoDevice,
+        "MPI found no usable RDMA device",
+        "There is no device, or none with an active port.",
+    ),
+    row(
         &["no-nics|no active ports|no nics|no active hca|no hca|hcas found"],
         ErrorClass::NoDevice,
         "MPI found no usable RDMA device",

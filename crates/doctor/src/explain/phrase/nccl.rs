@@ -60,7 +60,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "NCCL_NET names a network whose plugin is not loaded, or that has no device here.",
     ),
     row(
-        &["net/ib", "gid", FAILED],
+        &["net/ib", "gid|ncclibroce", FAILED],
         ErrorClass::WrongGid,
         "NCCL could not read or choose a GID",
         "The GID index is not valid on this port, or the entry is empty.",

@@ -3,6 +3,12 @@
 use super::{ANY_FAILED, FAILED, FAILED_CALL, Phrase, RDMA, row};
 use crate::explain::ErrorClass;
 
+/// Header files and linker options of libraries for RDMA and MPI.
+const HEADERS: &str = "infiniband/verbs.h|infiniband/mad.h|infiniband/umad.h|infiniband/driver.h|infiniband/mlx5dv.h|\
+             infiniband/arch.h|infiniband/cm.h|rdma/rdma_cma.h|rdma/rdma_verbs.h|rdma/rsocket.h|rdma/fabric.h|rdma/fi_|\
+             verbs.h|rdma_cma.h|mlx5dv.h|nccl.h|mpi.h|ucp.h|ucp/api/ucp.h|gdrapi.h|nvshmem.h|-libverbs|-lrdmacm|-lfabric|\
+             -libumad|-lnccl|-lmpi|-lucp";
+
 /// Missing files: what the line names comes before what the program was doing.
 pub(super) const LIBRARIES: &[Phrase] = &[
     row(
@@ -64,9 +70,29 @@ pub(super) const LIBRARIES: &[Phrase] = &[
     ),
     row(
         &[
-            "infiniband/|rdma/|rdma_cma|-libverbs|-lrdmacm|-lfabric",
-            ".h: no such file|cannot find -l",
+            "error: implicit declaration|error: unknown type name|error: too few arguments|error: too many arguments|\
+             error: 'struct|error: incompatible|has no member named|was not declared in this scope|undeclared identifier",
+            "rdma|ibv_|ib_|mlx5|mlx4|ucp|ucs_|uct|fi_|mpi_|nccl|nvshmem|cuda",
         ],
+        ErrorClass::NoLibrary,
+        "a program does not fit the headers that it is built with",
+        "rdma-core, libfabric, UCX or CUDA is older or newer than the program expects: `pkg-config --modversion` \
+         shows what is found.",
+    ),
+    row(
+        &[
+            "mpi4py|nixl|mooncake|deep_ep|deepep|ucp|ucxx|nvshmem|horovod|nccl|pynvml|pyverbs|rdma-core|libibverbs|\
+             libfabric",
+            "is not installed|isn't installed|not been installed|cannot import name|failed to import|\
+             could not import|unable to import",
+        ],
+        ErrorClass::NoLibrary,
+        "a package is not installed",
+        "The program needs it for several processes or for RDMA: install it into the environment that the \
+         program runs in.",
+    ),
+    row(
+        &[HEADERS, "no such file|not found|cannot find|can't find|could not find|missing"],
         ErrorClass::NoLibrary,
         "the development files of rdma-core or libfabric are missing",
         "A program is being built, and needs their headers: libibverbs-dev and librdmacm-dev, or \
@@ -75,9 +101,9 @@ pub(super) const LIBRARIES: &[Phrase] = &[
     row(
         &[
             "unknown symbol|disagrees about version|version magic|invalid module format|duplicate symbol|\
-             key was rejected|can't load lnd|can't load module",
+             key was rejected|can't load lnd|can't load module|kernel which is not a part of|does not exist, skipping",
             "rdma|ib_|mlx|nvme|ko2iblnd|lnd|lnet|bnxt|irdma|efa|rxe|siw|rpcrdma|iser|srp|hns|knem|\
-             xpmem|iw_|qedr|hv_network_direct|gdrdrv|ice.ko|ice:|i40e|ixgbe|qede|cxgb|ionic|mana",
+             xpmem|iw_|qedr|hv_network_direct|gdrdrv|ice.ko|ice:|i40e|ixgbe|qede|cxgb|ionic|mana|nvidia.ko|nvidia:",
         ],
         ErrorClass::NoLibrary,
         "a kernel module does not fit the kernel",

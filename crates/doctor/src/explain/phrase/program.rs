@@ -6,7 +6,7 @@ use crate::explain::errno::{EBUSY, ENODEV, ENOENT};
 
 pub(super) const TABLE: &[Phrase] = &[
     row(
-        &["kvtransfererror|kvcache from prefill|kv cache from prefill|kv chunk|receive all kvs|not alive"],
+        &["kvtransfererror|kvcache from prefill|kv cache from prefill|kv chunk|receive all kvs|not alive|expired kv blocks"],
         ErrorClass::NoAnswer,
         "the peer of a transfer does not answer",
         "The other instance ended, hangs, or is not reached: look at its log first.",
@@ -206,7 +206,7 @@ pub(super) const TABLE: &[Phrase] = &[
          on the path, or the peer's process ended.",
     ),
     row(
-        &["mlx|rte_|pmd", "flow", "fail|refuse|cannot|unable|error"],
+        &["mlx|rte_|pmd|dpdk", "flow", "fail|refuse|cannot|can't|unable|error"],
         ErrorClass::Other,
         "the NIC refused a flow rule",
         "The NIC, its firmware or its mode (virtual function, switchdev) does not support the rule; \

@@ -102,3 +102,43 @@ fn a_letter_names_the_severity_of_glog() {
     is_about("E20260131 12:00:00.1 7 rdma_context.cpp:9] segment dropped", ErrorClass::Other);
     assert_eq!(parse("I0131 12:00:00.1 7 rdma_context.cpp:9] waiting for the peer's request"), []);
 }
+
+#[test]
+fn lines_of_a_job_need_no_word_of_rdma() {
+    let cases = [
+        ("ssh: connect to host node2 port 22: No route to host", ErrorClass::OutOfBand),
+        ("Command 'ssh node2 hostname' returned non-zero exit status 255.", ErrorClass::OutOfBand),
+        (
+            "[Warning] Connecting to rank 1 failed, waiting for 200 milliseconds",
+            ErrorClass::OutOfBand,
+        ),
+        ("raylet: Connection refused", ErrorClass::OutOfBand),
+        ("/job:jax_worker/replica:0/task:3 heartbeat timeout", ErrorClass::NoAnswer),
+        ("Memory access fault by GPU node-1", ErrorClass::Gpu),
+        ("segfault at 40 ip 00007f sp 00007f error 4 in libucp.so.0[7f+1000]", ErrorClass::Other),
+    ];
+    for (line, class) in cases {
+        is_about(line, class);
+    }
+    for line in [
+        "Connecting to the database failed",
+        "git@github.com: Permission denied (publickey).",
+        "2025-06-12 10:00:00 INFO worker.py:1 -- reconnect of rank 1, connection closed",
+        "segfault at 40 ip 00007f sp 00007f error 4 in libc.so.6[7f+1000]",
+    ] {
+        assert_eq!(parse(line), [], "{line}");
+    }
+}
+
+#[test]
+fn a_program_that_does_not_build_lacks_a_library_not_a_queue() {
+    for line in [
+        "cm.c:146:9: error: implicit declaration of function 'rdma_init_qp_attr' [-Werror=implicit]",
+        "uct/ib/verbs.h:14:30: fatal error: infiniband/verbs.h: No such file or directory",
+        "configure: error: 'infiniband/mad.h not found'",
+        "a.so: undefined symbol: _ZN12nixlDescListI",
+        "RuntimeError: mpi4py is not installed",
+    ] {
+        is_about(line, ErrorClass::NoLibrary);
+    }
+}
