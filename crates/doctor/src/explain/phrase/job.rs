@@ -185,7 +185,7 @@ pub(super) const TABLE: &[Phrase] = &[
         "Its process or host ended, is overloaded, or the network to it failed: look at that node's log.",
     ),
     row(
-        &["barrier timed out|getkeyvalue() timed out|deadline_exceeded: barrier|reached timeout="],
+        &["barrier timed out|getkeyvalue() timed out|deadline_exceeded: barrier|reached timeout=|ran for more than set timeout"],
         ErrorClass::NoAnswer,
         "not all processes answered in time",
         "At least one process hangs, ended, or cannot reach the others.",

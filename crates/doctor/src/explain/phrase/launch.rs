@@ -70,6 +70,16 @@ pub(super) const TABLE: &[Phrase] = &[
     ),
     row(
         &[
+            "shard|worker|workers|rank|ranks|engine|scheduler|child process|subprocess|trainer|executor",
+            "crashed|signaled to shutdown|terminated with signal|killed by signal|exited unexpectedly|\
+             terminated unexpectedly|exited with signal",
+        ],
+        ErrorClass::Other,
+        "a process of the job ended with an error",
+        LOOK_FOR_FIRST,
+    ),
+    row(
+        &[
             "segfault at|general protection fault|traps:",
             "in libna|in libuc|in libmpi|in libnccl|in librccl|in libfabric|in libibverbs|in libmlx|in librdmacm|\
              in libpsm|in libopen-pal|in libhcoll|in libsharp|in libnvshmem|in mca_|in libefa|in libmercury",

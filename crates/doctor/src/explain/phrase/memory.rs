@@ -11,7 +11,7 @@ pub(super) const LIMITS: &[Phrase] = &[
             "shared memory error|shared memory init|allocate shared memory|create shared memory|shm_open|shmget|shmat|/dev/shm|\
              shared memory segment|\
              shared memory object|shared memory limits|posix_fallocate|shared memory file",
-            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error|stale",
+            "fail|error|not enough|no space|unable|cannot|could not|couldn't|too small|no such|bus error|stale|instead of",
         ],
         ErrorClass::Other,
         "shared memory between processes of this host could not be created",
