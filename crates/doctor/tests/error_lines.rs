@@ -60,7 +60,7 @@ fn lines_that_were_not_read_while_writing_rules_are_not_explained_worse() {
 
 /// Files, and how many of each hundred lines must be right: as many as when they were scored. The aim is 90.
 const HELD_OUT: [(&str, &str, usize); 3] = [
-    ("fourth_held_out.tsv", include_str!("error_lines/fourth_held_out.tsv"), 70),
+    ("fourth_held_out.tsv", include_str!("error_lines/fourth_held_out.tsv"), 72),
     ("held_out.tsv", include_str!("error_lines/held_out.tsv"), 82),
     ("third_held_out.tsv", include_str!("error_lines/third_held_out.tsv"), 88),
 ];
