@@ -127,6 +127,15 @@ pub(super) const HOST_ROWS: &[Row] = &[
         theirs: || perf(&["tcp", "write_bw", "1048576", "8000"]),
     },
     Row {
+        name: "link over tcp, write latency 64 B",
+        peer: "the bare lane",
+        unit: US,
+        better: Better::Less,
+        aim: 0.67,
+        ours: || perf(&["link-tcp", "write_lat", "64", "50000"]),
+        theirs: || perf(&["tcp", "write_lat", "64", "50000"]),
+    },
+    Row {
         name: "link over shm, added to 64 B",
         peer: "the limit",
         unit: "ns",
