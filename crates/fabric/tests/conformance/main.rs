@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fabric::link::{EndpointSettings, Transport};
-use fabric::{Fabric, shm, sim, tcp};
+use fabric::{Fabric, Op, Rights, Work, shm, sim, tcp};
 use pair::Pair;
 
 mod sim_without_faults {
@@ -87,8 +87,30 @@ mod link_ofi {
 
 #[test]
 fn operations_that_an_end_executes_for_its_peer_are_counted() {
-    progress::the_peers_operations_are_counted(tcp(tcp::Config::default()));
-    progress::the_peers_operations_are_counted(linked::pair(both(Transport::Tcp)));
+    the_peers_operations_are_counted(tcp(tcp::Config::default()));
+    the_peers_operations_are_counted(linked::pair(both(Transport::Tcp)));
+}
+
+/// For lanes whose operations the peer's process executes.
+fn the_peers_operations_are_counted(mut pair: Pair) {
+    let (_region, window) = pair.shared(64, Rights::ALL);
+    let [from, old] = [64, 8].map(|length| pair.a.region(length, Rights::NONE));
+    let counted = |pair: &Pair| pair.b.lane.stats().peer_operations();
+    assert_eq!(counted(&pair), 0, "setting up a lane is no operation of its owner");
+    let work = Work::FetchAdd { old: old.slice(..), at: window.at(8), add: 5 };
+    let ops = [
+        Op::write(1, from.slice(..), window.at(0)),
+        Op::read(2, from.slice(..), window.at(0)),
+        Op { op_id: 3, work },
+    ];
+    for (op, count) in ops.into_iter().zip(1..) {
+        pair.succeed(op);
+        assert_eq!(counted(&pair), count);
+    }
+    let buffer = pair.b.region(64, Rights::NONE);
+    pair.b.post(Op::receive(1, buffer.slice(..)));
+    pair.succeed(Op::send(4, from.slice(..)));
+    assert_eq!(counted(&pair), 3, "a message has a completion");
 }
 
 fn both(transport: Transport) -> [EndpointSettings; 2] {

@@ -276,25 +276,3 @@ pub(crate) fn operations_are_counted(mut pair: Pair) {
     pair.run(Op::write(9, from.slice(..), window.at(60)));
     assert_eq!(pair.a.lane.stats().failures(Failure::Access), 1);
 }
-
-/// For lanes whose operations the peer's process executes.
-pub(crate) fn the_peers_operations_are_counted(mut pair: Pair) {
-    let (_region, window) = pair.shared(64, Rights::ALL);
-    let [from, old] = [64, 8].map(|length| pair.a.region(length, Rights::NONE));
-    let counted = |pair: &Pair| pair.b.lane.stats().peer_operations();
-    assert_eq!(counted(&pair), 0, "setting up a lane is no operation of its owner");
-    let work = Work::FetchAdd { old: old.slice(..), at: window.at(8), add: 5 };
-    let ops = [
-        Op::write(1, from.slice(..), window.at(0)),
-        Op::read(2, from.slice(..), window.at(0)),
-        Op { op_id: 3, work },
-    ];
-    for (op, count) in ops.into_iter().zip(1..) {
-        pair.succeed(op);
-        assert_eq!(counted(&pair), count);
-    }
-    let buffer = pair.b.region(64, Rights::NONE);
-    pair.b.post(Op::receive(1, buffer.slice(..)));
-    pair.succeed(Op::send(4, from.slice(..)));
-    assert_eq!(counted(&pair), 3, "a message has a completion");
-}

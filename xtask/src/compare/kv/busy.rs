@@ -1,6 +1,6 @@
 //! Other work on the CPUs of servers and clients.
 
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use super::super::tools;
 use crate::{Failure, shell};
@@ -12,8 +12,10 @@ pub(super) struct Loops(Vec<Child>);
 pub(super) fn start() -> Result<Loops, Failure> {
     let mut loops = Loops(Vec::new());
     for cpu in [0, 1] {
-        // It ends by itself if we are killed.
-        let mut command = tools::limited(tools::bound(cpu, "sh"));
+        let bound = tools::bound(cpu, "sh");
+        // The kernel kills it when we exit.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL"]).arg(bound.get_program()).args(bound.get_args());
         command.args(["-c", "while :; do :; done"]).stdout(Stdio::null());
         let child = command.spawn().map_err(|error| shell::not_started(&command, &error))?;
         loops.0.push(child);

@@ -15,6 +15,7 @@ mod load;
 mod memcached;
 mod memory;
 mod mooncake;
+mod mooncake_store;
 mod pattern;
 mod plan;
 mod redis;
@@ -96,7 +97,12 @@ fn prepare(args: &KvArgs, with_lab: bool) -> Result<(), Failure> {
     }
     packages::ensure(&[packages::COMPARE_KV], args.yes)?;
     if with_lab {
-        packages::ensure(&[packages::LAB, packages::MOONCAKE], args.yes)?;
+        packages::ensure(&[packages::LAB], args.yes)?;
+    }
+    let uses_mooncake =
+        |plan: &Plan| plan.matches(&args.only) && matches!(plan, Plan::Mooncake { .. });
+    if with_lab || plan::on_the_host().iter().any(uses_mooncake) {
+        packages::ensure(&[packages::MOONCAKE], args.yes)?;
     }
     let build = ["build", "--quiet", "--profile", PROFILE, "--package"];
     shell::run(shell::cargo(&build).args(["wirelane-fabric", "--example", "perf"]))?;

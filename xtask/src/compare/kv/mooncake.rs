@@ -10,9 +10,14 @@ use std::time::Duration;
 use super::super::tools;
 use crate::{Failure, pypi};
 
-/// Its benchmark, downloaded on the host if needed. Its Python parts are not used.
+/// Its programs and packages, downloaded on the host if needed.
+pub(super) fn environment() -> Result<PathBuf, Failure> {
+    pypi::environment("compare", PACKAGES)
+}
+
+/// Its benchmark. Its Python parts are not used.
 pub(super) fn program() -> Result<PathBuf, Failure> {
-    let libraries = pypi::environment("compare", PACKAGES)?.join("lib");
+    let libraries = environment()?.join("lib");
     let versions = fs::read_dir(&libraries)
         .map_err(|error| format!("read {}: {error}", libraries.display()))?;
     let program =

@@ -2,11 +2,13 @@
 
 use serde_json::Value;
 
+use super::super::pack::Pack;
 use super::super::tools::{Cpus, perf, perftest};
 use super::comparison::{Better, Candidate, Comparison, OURS, Peer};
 use super::disk::{self, Data};
 use super::generator::Dialect;
 use super::load::{Load, benchmark_name, checked_name};
+use super::mooncake_store::MooncakeStore;
 use super::server::Server;
 use super::wirelane::{self, Bench};
 use super::{KvArgs, busy, copy, idle, memcached, memory, mooncake, redis};
@@ -28,6 +30,10 @@ pub(super) enum Plan {
     ManyClients {
         transport: &'static str,
     },
+    /// Beside Mooncake Store, which is not in an archive: its packages are too large.
+    Mooncake {
+        size: usize,
+    },
     Tail,
     Busy,
     Memory,
@@ -48,10 +54,12 @@ pub(super) fn on_the_host() -> Vec<Plan> {
     let transports = ["shm", "tcp"];
     let large = transports.map(|transport| Plan::Gigabyte { transport });
     let many = transports.map(|transport| Plan::ManyClients { transport });
+    let sizes = if Pack::current().is_some() { &[][..] } else { &[4 << 10, 64 << 10, 1 << 20] };
+    let mooncake = sizes.iter().map(|&size| Plan::Mooncake { size });
     let others = [Plan::Tail, Plan::Busy, Plan::Memory, Plan::Idle];
     let durable = [1, 8].map(|clients| Plan::Durable { clients });
     let on_disk = [Plan::Restart, Plan::Cold];
-    let in_memory = same_host.chain(tcp).chain(large).chain(many).chain(others);
+    let in_memory = same_host.chain(tcp).chain(large).chain(many).chain(mooncake).chain(others);
     in_memory.chain(durable).chain(on_disk).collect()
 }
 
@@ -74,6 +82,7 @@ impl Plan {
             Plan::Tcp { depth } => self.tcp(depth, args),
             Plan::Gigabyte { transport } => self.gigabyte(transport, args),
             Plan::ManyClients { transport } => self.many_clients(transport, args),
+            Plan::Mooncake { size } => self.mooncake(size, args),
             Plan::Tail => self.tail(args),
             Plan::Busy => self.busy(args),
             Plan::Memory => self.memory(args),
@@ -97,6 +106,9 @@ impl Plan {
             Plan::ManyClients { transport } => {
                 format!("4 KiB, {transport}, eight clients, sixteen in flight each, all CPUs")
             }
+            Plan::Mooncake { size } => {
+                format!("{}, tcp, sixteen in flight, all CPUs", size_text(size))
+            }
             Plan::Tail => {
                 "64 KiB, same host, eight clients, sixteen in flight each, all CPUs".to_owned()
             }
@@ -116,7 +128,11 @@ impl Plan {
     fn measures(self) -> &'static [&'static str] {
         match self {
             Plan::SameHost { .. } | Plan::Tcp { .. } | Plan::ManyClients { .. } => &["GET", "PUT"],
-            Plan::Gigabyte { .. } | Plan::Busy | Plan::Verbs | Plan::Cold => &["GET"],
+            Plan::Gigabyte { .. }
+            | Plan::Mooncake { .. }
+            | Plan::Busy
+            | Plan::Verbs
+            | Plan::Cold => &["GET"],
             Plan::Tail => &["p99 of GET"],
             Plan::Durable { .. } => &["PUT"],
             Plan::Restart => &["start"],
@@ -214,6 +230,28 @@ impl Plan {
         let threads = move || redis::benchmark(redis, (clients, clients), depth, size, ops);
         let program = "redis-benchmark -c 8 -P 16 --threads 8, as many threads of the server";
         comparison.add_peer("Redis", program, threads, None);
+        comparison.run(args.runs)
+    }
+
+    /// Of 64 MiB of values; both clients compare the ends of each.
+    fn mooncake(self, size: usize, args: &KvArgs) -> Result<Vec<Value>, Failure> {
+        let keys = ((64 << 20) / size).min(1000);
+        let theirs = MooncakeStore::start()?;
+        let start = || wirelane::start_on_all_cpus(wirelane::MEMORY);
+        let ours = (!args.peers_only).then(start).transpose()?;
+        let mut comparison = self.comparison("1/s", Better::More);
+        let (depth, reads) = (16, ((4 << 30) / size).clamp(4000, 20_000));
+        let ops = reads * 4;
+        let bench = Bench { transport: "tcp", size, depth, ops, device: None, clients: 1 };
+        comparison
+            .candidates
+            .extend(ours.iter().map(|ours| {
+                Candidate::new(OURS, move || Ok(vec![bench.rate_unread(ours, keys)?]))
+            }));
+        let store = &theirs;
+        let gets = move || store.gets(size, keys, reads);
+        let aim = if size > 64 << 10 { 1.4 } else { 2.0 };
+        comparison.add_peer("Mooncake Store", "Mooncake Store, batch_get_into", gets, Some(aim));
         comparison.run(args.runs)
     }
 

@@ -122,9 +122,13 @@ impl Bench {
 
     /// MB/s of GETs of values of which only the ends are compared, as programs do not look at what they copy or receive.
     pub(super) fn get_bandwidth_unread(self, server: &Server) -> Result<Vec<f64>, Failure> {
-        let more = ["--read-ratio", "1.0", "--keys", "1000", "--verify", "ends"];
-        let output = self.bench(server, &more)?;
-        Ok(vec![answer(&output, self.transport, "bytes_per_s")? / 1e6])
+        Ok(vec![self.rate_unread(server, 1000)? * self.size as f64 / 1e6])
+    }
+
+    /// The same as GETs per second, over this many keys.
+    pub(super) fn rate_unread(self, server: &Server, keys: usize) -> Result<f64, Failure> {
+        let more = ["--read-ratio", "1.0", "--keys", &keys.to_string(), "--verify", "ends"];
+        answer(&self.bench(server, &more)?, self.transport, "ops_per_s")
     }
 
     /// MB/s of GETs.
