@@ -171,7 +171,7 @@ pub fn wait(lane: &mut dyn Lane, done: &mut Vec<Completion>, limit: Duration) ->
         if now_served != served {
             (served, busy_at) = (now_served, waited);
         }
-        if lane.caps().spins && busy_wait(waited - busy_at) {
+        if lane.caps().spins && busy_wait(waited.saturating_sub(busy_at)) {
             continue;
         }
         if lane.arm() {

@@ -20,7 +20,7 @@ impl Store {
     fn reserve_from_pool(&self, length: u64, now: Timestamp) -> Result<Block, ReserveError> {
         let mut state = ReserveState::new(length, now);
         loop {
-            match self.release_and_allocate(&mut state.freed, length) {
+            match self.release_and_allocate(&mut state) {
                 Ok(block) => return Ok(block),
                 Err(AllocError::TooLong { max }) => return Err(ReserveError::TooLong { max }),
                 Err(AllocError::Full { missing, fragmented }) => {
@@ -62,48 +62,45 @@ impl Store {
     }
 
     /// Releases blocks and allocates one, and spare slots for the next values, under one lock of the pool.
-    fn release_and_allocate(
-        &self,
-        freed: &mut Vec<Block>,
-        length: u64,
-    ) -> Result<Block, AllocError> {
+    fn release_and_allocate(&self, state: &mut ReserveState) -> Result<Block, AllocError> {
         let mut pool = self.pool();
-        freed.drain(..).for_each(|block| pool.release(block));
-        let block = pool.allocate(length)?;
-        let spare = self.spare_slots.fetch(length, &mut pool);
-        drop(pool);
-        self.spare_slots.keep_all(spare);
-        Ok(block)
+        state.freed.drain(..).for_each(|block| pool.release(block));
+        let mut block = pool.allocate(state.length);
+        if matches!(block, Err(AllocError::Full { .. })) && !self.keeps_spare_slots(state) {
+            self.spare_slots.return_all(&mut pool);
+            block = pool.allocate(state.length);
+        }
+        if block.is_ok() {
+            self.spare_slots.fetch(state.length, &mut pool);
+        }
+        block
     }
 
-    /// Removes values to free memory, or takes spare slots; `false` if there is nothing to take.
+    /// Whether values are evicted first: else each new value of a full cache would take the slots that all threads keep for theirs.
+    fn keeps_spare_slots(&self, state: &ReserveState) -> bool {
+        let evicts = self.when_full == WhenFull::Evict && !state.evicted_all;
+        evicts && self.spare_slots.extra(state.length) > 0
+    }
+
+    /// Removes values to free memory; `false` if none may be removed.
     fn free_memory(&self, missing: u64, state: &mut ReserveState) -> bool {
         if self.remove_expired(state.now, MAX_BATCH, &mut state.freed) > 0 {
             return true;
         }
-        let evicts = self.when_full == WhenFull::Evict;
-        // Else each new value of a full cache would take the slots that all threads keep for theirs.
-        let extra = self.spare_slots.extra(state.length) as u64;
-        let keeps_spare = evicts && extra > 0;
-        if !keeps_spare && self.take_spare_slots(state) {
+        if self.when_full == WhenFull::Refuse {
+            return false;
+        }
+        // Several at once, since the next values need memory too.
+        let missing = missing + self.spare_slots.extra(state.length) as u64 * state.length;
+        let may_evict = self.can_fit(state.length);
+        if may_evict && ((state.should_sweep() && self.sweep(state)) || self.evict(missing, state))
+        {
             return true;
         }
-        if evicts && self.can_fit(state.length) {
-            // Several at once, since the next values need memory too.
-            let missing = missing + extra * state.length;
-            if (state.should_sweep() && self.sweep(state)) || self.evict(missing, state) {
-                return true;
-            }
-        }
-        keeps_spare && self.take_spare_slots(state)
-    }
-
-    /// Takes the slots that all threads keep, once.
-    fn take_spare_slots(&self, state: &mut ReserveState) -> bool {
-        if !std::mem::replace(&mut state.took_spare_slots, true) {
-            self.spare_slots.take_all(&mut state.freed);
-        }
-        !state.freed.is_empty()
+        // Then the slots that threads keep are used, once.
+        let kept = self.keeps_spare_slots(state);
+        state.evicted_all = true;
+        kept
     }
 
     fn full(&self, needed: u64) -> ReserveError {
@@ -171,9 +168,11 @@ impl Store {
     /// Empties the slabs with the lowest fill.
     fn sweep(&self, state: &mut ReserveState) -> bool {
         state.sweeps += 1;
-        let sparse = self.pool().sparsest(state.length);
+        let mut pool = self.pool();
         // A slab that has a spare slot does not become empty.
-        self.spare_slots.take_all(&mut state.freed);
+        self.spare_slots.return_all(&mut pool);
+        let sparse = pool.sparsest(state.length);
+        drop(pool);
         for shard in &self.shards {
             shard.lock().evict_from(&sparse, &mut state.freed);
         }
@@ -190,7 +189,8 @@ struct ReserveState {
     evicted_bytes: u64,
     sweeps: u32,
     fragmented: bool,
-    took_spare_slots: bool,
+    /// Nothing more can be evicted.
+    evicted_all: bool,
 }
 
 impl ReserveState {
@@ -202,7 +202,7 @@ impl ReserveState {
             evicted_bytes: 0,
             sweeps: 0,
             fragmented: false,
-            took_spare_slots: false,
+            evicted_all: false,
         }
     }
 

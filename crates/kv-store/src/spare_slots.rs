@@ -3,6 +3,9 @@
 //!
 //! Each thread uses one of several parts. A part keeps few bytes: all parts together at most a 64th of the pool. What they keep
 //! counts as used, until the pool is full or its usage is asked for: then it is returned.
+//!
+//! Slots move between a part and the pool only while the pool is locked. So who holds the pool's lock finds each free slot in one of
+//! them, and a value is not refused, nor another one evicted, because slots were on their way.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard};
@@ -12,7 +15,7 @@ use crate::pool::{Block, MAX_SLOT_BYTES, Pool};
 #[derive(Debug)]
 pub(crate) struct SpareSlots {
     parts: Box<[Part]>,
-    /// The limit of one part.
+    /// The limit of one part. A slot may be twice as long as its class, so the limits of all are half of what they keep at most.
     max_bytes: u64,
 }
 
@@ -30,6 +33,7 @@ struct Part {
 #[derive(Debug, Default)]
 struct Slots {
     blocks: Vec<Block>,
+    /// The sum of the lengths of their classes.
     bytes: u64,
 }
 
@@ -49,25 +53,21 @@ impl SpareSlots {
         // The last ones are in this CPU's cache.
         let at = slots.blocks.iter().rposition(|block| block.has_class_of(length))?;
         let block = slots.blocks.swap_remove(at);
-        slots.bytes -= block.length();
+        slots.bytes -= block.class_bytes();
         Some(block.for_length(length))
     }
 
-    /// Keeps a slot. Returns blocks that the pool must take instead: this one, or older ones.
-    pub(crate) fn keep(&self, block: Block) -> Vec<Block> {
-        if !block.is_slot() || block.length() > self.max_bytes {
-            return vec![block];
+    /// Keeps a slot. Returns a block that the pool must take.
+    pub(crate) fn keep(&self, block: Block) -> Option<Block> {
+        if !block.is_slot() {
+            return Some(block);
         }
         let mut slots = self.part().lock();
-        slots.bytes += block.length();
-        slots.blocks.push(block);
-        if slots.bytes <= self.max_bytes && slots.blocks.len() <= MAX_PART_SLOTS {
-            return Vec::new();
+        if !slots.has_space(block.class_bytes(), self.max_bytes) {
+            return Some(block);
         }
-        let half = slots.blocks.len().div_ceil(2);
-        let older: Vec<Block> = slots.blocks.drain(..half).collect();
-        slots.bytes -= older.iter().map(Block::length).sum::<u64>();
-        older
+        slots.push(block);
+        None
     }
 
     /// How many slots are fetched from the pool beside one for a value of this length.
@@ -76,29 +76,34 @@ impl SpareSlots {
     }
 
     /// Fetches slots for values of this length, as far as the pool has free ones of the class.
-    pub(crate) fn fetch(&self, length: u64, pool: &mut Pool) -> Vec<Block> {
+    pub(crate) fn fetch(&self, length: u64, pool: &mut Pool) {
         let extra = self.extra(length);
         if extra == 0 {
-            return Vec::new();
+            return;
         }
-        std::iter::from_fn(|| pool.free_slot(length)).take(extra).collect()
-    }
-
-    /// Keeps fetched slots.
-    pub(crate) fn keep_all(&self, blocks: Vec<Block>) {
-        if !blocks.is_empty() {
-            let mut slots = self.part().lock();
-            slots.bytes += blocks.iter().map(Block::length).sum::<u64>();
-            slots.blocks.extend(blocks);
+        let mut slots = self.part().lock();
+        for block in std::iter::from_fn(|| pool.free_slot(length)).take(extra) {
+            if !slots.has_space(block.class_bytes(), self.max_bytes) {
+                return pool.release(block);
+            }
+            slots.push(block);
         }
     }
 
-    /// Takes all slots that are kept, for the pool.
-    pub(crate) fn take_all(&self, blocks: &mut Vec<Block>) {
+    /// Returns the older half of this thread's slots to the pool.
+    pub(crate) fn make_space(&self, pool: &mut Pool) {
+        let mut slots = self.part().lock();
+        let half = slots.blocks.len().div_ceil(2);
+        slots.blocks.drain(..half).for_each(|block| pool.release(block));
+        slots.bytes = slots.blocks.iter().map(Block::class_bytes).sum();
+    }
+
+    /// Returns all slots to the pool.
+    pub(crate) fn return_all(&self, pool: &mut Pool) {
         for part in &self.parts {
             let mut slots = part.lock();
             slots.bytes = 0;
-            blocks.append(&mut slots.blocks);
+            slots.blocks.drain(..).for_each(|block| pool.release(block));
         }
     }
 
@@ -110,7 +115,7 @@ impl SpareSlots {
         self.part().reserved_bytes.fetch_sub(bytes, Relaxed);
     }
 
-    /// Bytes of reservations that have not ended.
+    /// Bytes of reservations that have not ended; approximate while other threads reserve.
     pub(crate) fn reserved_bytes(&self) -> u64 {
         let parts = self.parts.iter().map(|part| part.reserved_bytes.load(Relaxed));
         // A sum in which another thread's reservation has ended but not begun would be below zero.
@@ -129,6 +134,17 @@ impl SpareSlots {
 impl Part {
     fn lock(&self) -> MutexGuard<'_, Slots> {
         self.slots.lock().expect("no thread panics while it holds spare slots")
+    }
+}
+
+impl Slots {
+    fn has_space(&self, bytes: u64, max_bytes: u64) -> bool {
+        self.bytes + bytes <= max_bytes && self.blocks.len() < MAX_PART_SLOTS
+    }
+
+    fn push(&mut self, block: Block) {
+        self.bytes += block.class_bytes();
+        self.blocks.push(block);
     }
 }
 
@@ -154,7 +170,7 @@ mod tests {
         let (mut pool, spare) = (Pool::new(POOL), SpareSlots::new(POOL));
         let block = pool.allocate(1000).unwrap();
         let at = block.ranges();
-        assert!(spare.keep(block).is_empty());
+        assert!(spare.keep(block).is_none());
         assert!(spare.take(2000).is_none(), "another class");
         let again = spare.take(1010).unwrap();
         assert_eq!(again.length(), 1010);
@@ -164,23 +180,26 @@ mod tests {
         assert_eq!(pool.free_bytes(), POOL);
     }
 
+    /// Of one class, and of many.
     #[test]
     fn the_bytes_and_the_slots_that_are_kept_are_limited() {
-        for length in [8, 4096, 32 << 10] {
+        for lengths in [&[8][..], &[4096], &[32 << 10], &[1, 40, 300, 1000, 4096, 9000, 20_000]] {
             let (mut pool, spare) = (Pool::new(POOL), SpareSlots::new(POOL));
-            let mut returned = 0;
-            let blocks: Vec<Block> = (0..1000).map(|_| pool.allocate(length).unwrap()).collect();
-            for block in blocks {
-                let older = spare.keep(block);
-                returned += older.len();
-                older.into_iter().for_each(|block| pool.release(block));
+            let length = |number: usize| lengths[number % lengths.len()];
+            let blocks: Vec<Block> =
+                (0..1000).map(|number| pool.allocate(length(number)).unwrap()).collect();
+            for (number, block) in blocks.into_iter().enumerate() {
+                if let Some(block) = spare.keep(block) {
+                    pool.release(block);
+                    spare.make_space(&mut pool);
+                }
+                spare.fetch(length(number), &mut pool);
+                let slots = spare.part().lock();
+                assert!(slots.bytes <= spare.max_bytes && slots.blocks.len() <= MAX_PART_SLOTS);
+                let bytes: u64 = slots.blocks.iter().map(Block::class_bytes).sum();
+                assert_eq!(slots.bytes, bytes, "{lengths:?}");
             }
-            let mut kept = Vec::new();
-            spare.take_all(&mut kept);
-            assert_eq!(kept.len() + returned, 1000);
-            let max = (spare.max_bytes / length).min(MAX_PART_SLOTS as u64);
-            assert!((1..=max).contains(&(kept.len() as u64)), "{length}: {}", kept.len());
-            kept.into_iter().for_each(|block| pool.release(block));
+            spare.return_all(&mut pool);
             assert_eq!(pool.free_bytes(), POOL);
         }
     }
@@ -188,23 +207,24 @@ mod tests {
     #[test]
     fn only_slots_are_kept() {
         let (mut pool, spare) = (Pool::new(POOL), SpareSlots::new(POOL));
-        let long = spare.keep(pool.allocate(1 << 20).unwrap());
-        assert_eq!(long.len(), 1);
+        assert!(spare.keep(pool.allocate(1 << 20).unwrap()).is_some());
         let small = SpareSlots::new(64 << 10);
-        assert_eq!(small.keep(pool.allocate(100).unwrap()).len(), 1, "the pool is too small");
+        assert!(small.keep(pool.allocate(100).unwrap()).is_some(), "the pool is too small");
     }
 
     #[test]
     fn fetched_slots_open_no_slab() {
         let (mut pool, spare) = (Pool::new(POOL), SpareSlots::new(POOL));
         let first = pool.allocate(4096).unwrap();
-        assert!(spare.fetch(4096, &mut pool).is_empty(), "the first slab has one slot");
+        spare.fetch(4096, &mut pool);
+        assert!(spare.take(4096).is_none(), "the first slab has one slot");
         let rest: Vec<Block> = (0..20).map(|_| pool.allocate(4096).unwrap()).collect();
         let free = pool.free_bytes();
-        let fetched = spare.fetch(4096, &mut pool);
-        assert!((1..=spare.extra(4096)).contains(&fetched.len()));
+        spare.fetch(4096, &mut pool);
         assert_eq!(pool.free_bytes(), free);
-        rest.into_iter().chain(fetched).chain([first]).for_each(|block| pool.release(block));
+        let fetched = spare.take(4096).expect("a fetched one");
+        rest.into_iter().chain([fetched, first]).for_each(|block| pool.release(block));
+        spare.return_all(&mut pool);
         assert_eq!(pool.free_bytes(), POOL);
     }
 }

@@ -15,8 +15,8 @@ use crate::{
 /// Maps keys to ranges of the pool. All methods may be called by many
 /// threads concurrently.
 ///
-/// A thread holds at most one lock: a shard's, the pool's, or that of spare slots. So there is no deadlock, and
-/// no thread waits for the pool while it holds a shard. The price: a block that left the
+/// A thread holds at most one lock, a shard's or the pool's, and while it holds the pool's perhaps that of spare slots. So there
+/// is no deadlock, and no thread waits for the pool while it holds a shard. The price: a block that left the
 /// index is briefly in neither.
 #[derive(Debug)]
 pub struct Store {
@@ -208,8 +208,8 @@ impl Store {
         self.shards.iter().for_each(|shard| shard.lock().count(&mut usage));
         usage.index_bytes += size_of_val(&*self.shards) as u64;
         usage.reserved_bytes = self.spare_slots.reserved_bytes();
-        self.return_spare_slots();
-        let pool = self.pool();
+        let mut pool = self.pool();
+        self.spare_slots.return_all(&mut pool);
         usage.free_bytes = pool.free_bytes();
         usage.used_bytes = pool.bytes() - pool.free_bytes();
         usage.largest_free = pool.largest_free();
@@ -241,9 +241,17 @@ impl Store {
 
     /// Releases memory. The caller holds no lock of a shard.
     pub(crate) fn release(&self, block: Option<Block>) {
-        match block {
+        let kept = |block| self.spare_slots.keep(block);
+        match block.and_then(kept) {
             None | Some(Block::Empty) => {}
-            Some(block) => self.release_to_pool(self.spare_slots.keep(block)),
+            Some(block) => {
+                let mut pool = self.pool();
+                let is_slot = block.is_slot();
+                pool.release(block);
+                if is_slot {
+                    self.spare_slots.make_space(&mut pool);
+                }
+            }
         }
     }
 
@@ -252,12 +260,6 @@ impl Store {
             let mut pool = self.pool();
             blocks.into_iter().for_each(|block| pool.release(block));
         }
-    }
-
-    fn return_spare_slots(&self) {
-        let mut blocks = Vec::new();
-        self.spare_slots.take_all(&mut blocks);
-        self.release_to_pool(blocks);
     }
 
     /// The hash of a key, and its shard. The hash table uses the highest and the

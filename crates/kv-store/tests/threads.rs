@@ -59,6 +59,47 @@ fn a_full_store_finds_the_memory_that_other_threads_have_freed() {
     assert_eq!(store.usage().used_bytes, 0);
 }
 
+/// Others look at the usage, or want more than there is: both return the slots that threads keep.
+#[test]
+fn a_store_with_free_memory_refuses_nothing() {
+    let settings = Settings { when_full: WhenFull::Refuse, ..Settings::with_pool(64 << 20) };
+    let (store, now) = (Store::new(settings), Timestamp(0));
+    let mut all: Vec<Reservation> = std::iter::from_fn(|| store.reserve(1000, now).ok()).collect();
+    all.drain(..200).for_each(|reservation| store.cancel(reservation));
+    let running = AtomicU64::new(12);
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                let mut held = Vec::new();
+                let refused = (0..100_000).find(|round| {
+                    if round % 16 < 8 {
+                        store.reserve(1000, now).map(|reservation| held.push(reservation)).is_err()
+                    } else {
+                        held.pop().into_iter().for_each(|reservation| store.cancel(reservation));
+                        false
+                    }
+                });
+                running.fetch_sub(1, Ordering::SeqCst);
+                held.into_iter().for_each(|reservation| store.cancel(reservation));
+                assert_eq!(refused, None, "at most 96 of 200 are in use");
+            });
+        }
+        for number in 0..2 {
+            let (store, running) = (&store, &running);
+            scope.spawn(move || {
+                while running.load(Ordering::SeqCst) > 0 {
+                    match number {
+                        0 => drop(store.usage()),
+                        _ => assert!(store.reserve(1 << 20, now).is_err()),
+                    }
+                }
+            });
+        }
+    });
+    all.into_iter().for_each(|reservation| store.cancel(reservation));
+    assert_eq!(store.usage().used_bytes, 0);
+}
+
 const THREADS: u64 = 6;
 const ROUNDS: u64 = 6000;
 

@@ -47,6 +47,8 @@ pub(super) type EndedLink = (Link, InPlaceReads);
 /// One worker, as seen by other threads.
 struct WorkerHandle {
     wakeup: Wakeup,
+    /// Whether it was woken for new links or a change of the pool, and has not looked yet.
+    is_woken: AtomicBool,
     incoming: Mutex<Vec<Link>>,
     /// Notifications for its connections, and whether there are any.
     notifications: Mutex<Vec<(u32, Notification)>>,
@@ -162,6 +164,7 @@ impl WorkerHandle {
     fn new() -> rustix::io::Result<Self> {
         Ok(WorkerHandle {
             wakeup: Wakeup::new()?,
+            is_woken: AtomicBool::new(false),
             incoming: Mutex::default(),
             notifications: Mutex::default(),
             has_notifications: AtomicBool::new(false),
@@ -172,6 +175,7 @@ impl WorkerHandle {
     }
 
     fn wake(&self) {
+        self.is_woken.store(true, Ordering::SeqCst);
         self.wakeup.wake();
     }
 }
@@ -211,9 +215,16 @@ impl Shared {
         self.stopping.load(Ordering::SeqCst)
     }
 
+    /// Whether this worker must look for new links and changes of the pool, even if it does not sleep.
+    #[inline]
+    pub(crate) fn is_woken(&self, number: usize) -> bool {
+        self.workers[number].is_woken.load(Ordering::Relaxed)
+    }
+
     /// New links for this worker.
     pub(crate) fn take(&self, number: usize) -> Vec<Link> {
         let worker = &self.workers[number];
+        worker.is_woken.store(false, Ordering::SeqCst);
         worker.wakeup.clear();
         std::mem::take(&mut *lock(&worker.incoming))
     }

@@ -93,7 +93,7 @@ impl Worker {
         let polls = self.hot.len().max(1);
         rounds.since_wait += polls;
         rounds.since_housekeeping += polls;
-        if rounds.since_wait >= self.wait_interval() {
+        if rounds.since_wait >= self.wait_interval() || self.shared.is_woken(self.number) {
             rounds.since_wait = 0;
             // For connections that are not hot, and new ones.
             self.wait(Some(Duration::ZERO));
@@ -136,7 +136,7 @@ impl Worker {
     /// Polls of hot connections between checks of the descriptors, which are calls of the system.
     fn wait_interval(&self) -> usize {
         match self.hot.len() == self.connections.len() {
-            // Only new connections wait for the check.
+            // The descriptors of hot connections need no check, and the pool says when it has woken the worker.
             true => ALL_HOT_WAIT_INTERVAL,
             false => WAIT_INTERVAL,
         }

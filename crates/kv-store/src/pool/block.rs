@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::UNIT_BYTES;
-use super::classes::class_of;
+use super::classes::{class_of, slot_bytes};
 use crate::{Range, Ranges};
 
 /// The memory of one value, and its length. It is not `Clone`, and must be released to the pool.
@@ -47,6 +47,14 @@ impl Block {
     /// Whether it is a slot that has space for all values of the class of this length, which is at least 1.
     pub(crate) fn has_class_of(&self, other: u16) -> bool {
         matches!(self, Block::Slot { length, .. } if class_of(*length) == class_of(other))
+    }
+
+    /// The length of the class of a slot: at least as long as its value. The slot may be twice as long.
+    pub(crate) fn class_bytes(&self) -> u64 {
+        match self {
+            Block::Slot { length, .. } => u64::from(slot_bytes(class_of(*length))),
+            _ => 0,
+        }
     }
 
     /// The same slot, for a value of another length of its class.

@@ -54,7 +54,11 @@ fn count(counted: &Counted) {
         let mut call: libc::seccomp_notif = unsafe { std::mem::zeroed() };
         // SAFETY: the request fills a `seccomp_notif`, which `call` is.
         if unsafe { libc::ioctl(listener, NOTIF_RECEIVE, &raw mut call) } != 0 {
-            return;
+            match std::io::Error::last_os_error().kind() {
+                std::io::ErrorKind::Interrupted => continue,
+                // The thread has ended; otherwise, its calls fail from now on.
+                _ => break,
+            }
         }
         counted.last.store(i64::from(call.data.nr), SeqCst);
         counted.count.fetch_add(1, SeqCst);
@@ -64,11 +68,11 @@ fn count(counted: &Counted) {
             error: 0,
             flags: libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
         };
-        // SAFETY: the request reads a `seccomp_notif_resp`, which `answer` is.
-        if unsafe { libc::ioctl(listener, NOTIF_SEND, &raw mut answer) } != 0 {
-            return;
-        }
+        // SAFETY: the request reads a `seccomp_notif_resp`, which `answer` is. It fails if a signal has ended the call.
+        let _ = unsafe { libc::ioctl(listener, NOTIF_SEND, &raw mut answer) };
     }
+    // SAFETY: this thread owns the descriptor.
+    unsafe { libc::close(listener) };
 }
 
 /// Installs the filter for this thread; returns the descriptor that reports its calls.
