@@ -1,6 +1,7 @@
 //! The client buffer: registered memory for requests, values and answers, leased in parts. The store reads and writes it.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use fabric::{Memory, Region, Slice};
@@ -20,7 +21,7 @@ pub(crate) struct ClientBuffer {
 struct Free {
     parts: Vec<(usize, usize)>,
     /// The number of leases of a part beside the first, by its offset.
-    shared: HashMap<usize, usize>,
+    shared: HashMap<usize, usize, BuildHasherDefault<OffsetHash>>,
 }
 
 /// A part of the client buffer. Batches keep theirs until the store has answered, and the values in it until they are dropped: the last
@@ -90,7 +91,7 @@ impl ClientBuffer {
 
 impl Free {
     fn new(offset: usize, length: usize) -> Self {
-        Free { parts: vec![(offset, length)], shared: HashMap::new() }
+        Free { parts: vec![(offset, length)], shared: HashMap::default() }
     }
 
     /// Counts more leases of a part.
@@ -181,6 +182,23 @@ impl Drop for Lease {
         if !free.unshare(self.offset, 1) {
             free.release(self.offset, self.length);
         }
+    }
+}
+
+/// A hash of offsets, which are our own, and multiples of [`ALIGNMENT`].
+#[derive(Default)]
+struct OffsetHash(u64);
+
+impl Hasher for OffsetHash {
+    fn write(&mut self, _: &[u8]) {}
+
+    fn write_usize(&mut self, offset: usize) {
+        // The map uses the highest and the lowest bits.
+        self.0 = (offset as u64 / ALIGNMENT as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
     }
 }
 
