@@ -53,7 +53,7 @@ pub use lane::{BUSY_WAIT_TIME, Caps, Lane, PrivateMemoryPath, SPIN_TIME, busy_wa
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Slices, Work};
 pub use open::open;
-pub use packets::{Packet, PacketCounts, Packets};
+pub use packets::{Packet, PacketCounts, PacketReceiver, Packets};
 pub use region::{Region, Rights, Slice};
 pub use remote::{RemoteRegion, Target, Window};
 pub use setup::{Direction, Fabric, Side, UnconnectedLane};

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::op::{Failure, Op};
+use crate::op::{Completion, Failure, Op};
 use crate::region::Slice;
 
 /// A lane's packets. They arrive once and in order, and none arrives before the writes that were posted before it if the lane is
@@ -25,9 +25,22 @@ pub trait Packets {
     /// Sends what was queued.
     fn flush(&mut self);
 
-    /// Puts the packets that have arrived into `arrived`, and takes buffers back from `used`, to be filled again. Call it after
-    /// each [`Lane::poll`](crate::Lane::poll).
-    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts;
+    /// As [`Lane::poll`](crate::Lane::poll), and gives the packets that have arrived to `receiver`: also those that arrived
+    /// when the lane was polled without one.
+    fn poll(&mut self, receiver: &mut dyn PacketReceiver, done: &mut Vec<Completion>) -> PacketCounts;
+}
+
+/// Receives the packets of a lane while it is polled.
+pub trait PacketReceiver {
+    /// A packet has arrived.
+    fn packet(&mut self, bytes: &[u8]);
+}
+
+/// Keeps copies.
+impl PacketReceiver for Vec<Vec<u8>> {
+    fn packet(&mut self, bytes: &[u8]) {
+        self.push(bytes.to_vec());
+    }
 }
 
 /// A packet to be sent: the bytes of `head`, then `length` bytes at `offset` of `body`.
@@ -46,6 +59,8 @@ pub struct Packet<'a> {
 /// What has become of a lane's packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketCounts {
+    /// How many of the peer have arrived, in all.
+    pub arrived: u64,
     /// How many of those sent have arrived at the peer's lane, in all.
     pub delivered: u64,
     /// Why the lane has ended, if it has: no further packets arrive.
@@ -82,13 +97,12 @@ impl Packet<'_> {
     }
 }
 
-/// Packets that have arrived and were not taken, and buffers for the next ones.
+/// Which packets are accepted, and those that arrived when no receiver was there.
 #[derive(Debug, Default)]
 pub(crate) struct ReceivedPackets {
     /// The maximum length of a packet; 0: none is accepted.
     max_length: usize,
     arrived: Vec<Vec<u8>>,
-    spare: Vec<Vec<u8>>,
 }
 
 impl ReceivedPackets {
@@ -107,21 +121,6 @@ impl ReceivedPackets {
         self.are_accepted() && length <= self.max_length
     }
 
-    /// An empty buffer.
-    #[inline]
-    pub(crate) fn buffer(&mut self) -> Vec<u8> {
-        self.spare.pop().unwrap_or_default()
-    }
-
-    /// Takes a buffer back.
-    #[inline]
-    pub(crate) fn give_back(&mut self, mut buffer: Vec<u8>) {
-        if self.spare.len() < MAX_SPARE && buffer.capacity() <= MAX_SPARE_BYTES {
-            buffer.clear();
-            self.spare.push(buffer);
-        }
-    }
-
     #[inline]
     pub(crate) fn push(&mut self, packet: Vec<u8>) {
         self.arrived.push(packet);
@@ -132,16 +131,52 @@ impl ReceivedPackets {
         self.arrived.is_empty()
     }
 
-    /// See [`Packets::take`].
+    /// Gives the packets to a receiver.
     #[inline]
-    pub(crate) fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) {
-        arrived.append(&mut self.arrived);
-        for buffer in used.drain(..) {
-            self.give_back(buffer);
+    pub(crate) fn deliver(&mut self, receiver: &mut dyn PacketReceiver) {
+        for packet in self.arrived.drain(..) {
+            receiver.packet(&packet);
         }
+    }
+
+    /// The receiver of a poll without one; [`ReceivedPackets::put_queue`] must follow.
+    #[inline]
+    pub(crate) fn take_queue(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.arrived)
+    }
+
+    #[inline]
+    pub(crate) fn put_queue(&mut self, queue: Vec<Vec<u8>>) {
+        self.arrived = queue;
     }
 }
 
-/// Buffers that are kept, and the longest of them: a lane keeps at most half a mebibyte.
+/// Empty buffers for packets, to be filled again.
+#[derive(Debug, Default)]
+pub(crate) struct PacketBuffers(Vec<Vec<u8>>);
+
+impl PacketBuffers {
+    /// An empty buffer.
+    #[inline]
+    pub(crate) fn take(&mut self) -> Vec<u8> {
+        self.0.pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    #[inline]
+    pub(crate) fn give_back(&mut self, mut buffer: Vec<u8>) {
+        if self.0.len() < MAX_SPARE && buffer.capacity() <= MAX_SPARE_BYTES {
+            buffer.clear();
+            self.0.push(buffer);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}
+
+/// Buffers that are kept, and the longest of them: at most half a mebibyte.
 const MAX_SPARE: usize = 64;
 const MAX_SPARE_BYTES: usize = 8 << 10;

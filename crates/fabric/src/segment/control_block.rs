@@ -202,6 +202,15 @@ fn walk(
     mut run: impl FnMut(usize, *mut u8, usize),
 ) {
     debug_assert!(length <= RING_BYTES);
+    let mut offset = (at % RING_BYTES as u64) as usize;
+    if offset + length <= RING_BYTES {
+        for part in parts {
+            let count = part.length.min(length);
+            run(offset, part.address, count);
+            (offset, length) = (offset + count, length - count);
+        }
+        return;
+    }
     for part in parts {
         let mut done = 0;
         let take = part.length.min(length);

@@ -16,7 +16,7 @@ use super::share::shareable;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
-use crate::packets::{Packet, PacketCounts, Packets};
+use crate::packets::{Packet, PacketCounts, PacketReceiver, Packets};
 use crate::region::{Region, RevokeHook, Slice};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
@@ -232,6 +232,18 @@ impl ShmLane {
         Ok(Window::new(self.id, length, rights, access_method))
     }
 
+    /// Whether something may have arrived, or is to be sent. To be called once at each poll.
+    #[inline]
+    fn has_work(&mut self) -> bool {
+        self.wake_up();
+        self.polls += 1;
+        if self.polls == POLLS_PER_PEER_CHECK {
+            self.check_peer();
+            return true;
+        }
+        !self.engine.is_idle() || self.engine.streams().any(Ring::has_data)
+    }
+
     #[inline]
     fn wake_up(&mut self) {
         if self.armed {
@@ -290,11 +302,7 @@ impl Lane for ShmLane {
 
     #[inline]
     fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
-        self.wake_up();
-        self.polls += 1;
-        if self.polls == POLLS_PER_PEER_CHECK {
-            self.check_peer();
-        } else if self.engine.is_idle() && !self.engine.streams().any(Ring::has_data) {
+        if !self.has_work() {
             return self.engine.state.take_done(done);
         }
         let count = self.engine.poll(done);
@@ -391,8 +399,17 @@ impl Packets for ShmLane {
     }
 
     #[inline]
-    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts {
-        self.engine.state.take_packets(arrived, used)
+    fn poll(
+        &mut self,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> PacketCounts {
+        if !self.has_work() {
+            return self.engine.poll_idle(receiver, done);
+        }
+        let counts = self.engine.poll_packets(receiver, done);
+        self.wake_peer();
+        counts
     }
 }
 

@@ -9,7 +9,7 @@ use super::fabric::EndGuard;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath};
 use crate::op::{Completion, Failure, Op, OpKind};
-use crate::packets::{Packet, PacketCounts, Packets};
+use crate::packets::{Packet, PacketCounts, PacketReceiver, Packets};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -20,6 +20,7 @@ pub(super) struct SimLane {
     caps: Caps,
     stats: Arc<Stats>,
     wakeup: Arc<OwnedFd>,
+    packets_arrived: u64,
 }
 
 impl SimLane {
@@ -40,7 +41,7 @@ impl SimLane {
             wakes_by_timer: false,
             rdma: false,
         };
-        SimLane { end, caps, stats: Arc::default(), wakeup }
+        SimLane { end, caps, stats: Arc::default(), wakeup, packets_arrived: 0 }
     }
 }
 
@@ -140,17 +141,22 @@ impl Packets for SimLane {
         self.end.world.lock().run_due();
     }
 
-    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts {
+    fn poll(
+        &mut self,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> PacketCounts {
+        Lane::poll(self, done);
         let mut state = self.end.world.lock();
         let end = state.end(self.end.number);
-        let before = arrived.len();
-        end.packets.take(arrived, used);
-        for packet in &arrived[before..] {
+        for packet in end.packets.take_queue() {
             self.stats.succeeded(OpKind::Receive, packet.len() as u64);
+            self.packets_arrived += 1;
+            receiver.packet(&packet);
         }
         // The owner of a killed host notices nothing.
         let ended = end.failure.filter(|_| end.state != EndState::Killed);
-        PacketCounts { delivered: end.packets_delivered, ended }
+        PacketCounts { arrived: self.packets_arrived, delivered: end.packets_delivered, ended }
     }
 }
 

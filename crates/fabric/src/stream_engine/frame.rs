@@ -181,6 +181,30 @@ impl Header {
     }
 }
 
+/// The header of a packet, which has the fields that all headers have.
+pub(crate) struct PacketHeader {
+    pub(crate) length: u64,
+    pub(crate) ack: u32,
+    pub(crate) credit: u32,
+}
+
+impl PacketHeader {
+    pub(crate) const BYTES: usize = SHORT_BYTES;
+
+    /// `None`: the bytes begin with another frame, or with an incomplete header.
+    #[inline]
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let bytes = bytes.first_chunk::<SHORT_BYTES>()?;
+        // Its kind, no flag, and two bytes that are always zero; its number.
+        let plain = chunk(bytes, 0) == [Kind::Packet as u8, 0, 0, 0, 0, 0, 0, 0];
+        plain.then(|| PacketHeader {
+            length: u64::from_le_bytes(chunk(bytes, 8)),
+            ack: u32::from_le_bytes(chunk(bytes, 16)),
+            credit: u32::from_le_bytes(chunk(bytes, 20)),
+        })
+    }
+}
+
 const SHORT_BYTES: usize = 24;
 
 #[inline]

@@ -8,7 +8,7 @@ use super::in_flight::{Operation, Operations};
 use crate::grants::Grants;
 use crate::lane::Caps;
 use crate::op::{Completion, Done, Failure, Op, OpKind, Work};
-use crate::packets::{PacketCounts, ReceivedPackets};
+use crate::packets::{PacketBuffers, PacketCounts, PacketReceiver, ReceivedPackets};
 use crate::stats::{OPS_PER_LATENCY_SAMPLE, Stats};
 
 pub(crate) struct LaneState {
@@ -16,7 +16,10 @@ pub(crate) struct LaneState {
     pub(crate) grants: Grants,
     pub(crate) stats: Arc<Stats>,
     pub(super) packets: ReceivedPackets,
-    /// The numbers of our packets: sent, and received by the peer's lane; and the one that is timed.
+    /// For packets that wait for space in a stream, or for their end.
+    pub(super) packet_buffers: PacketBuffers,
+    /// The number of the peer's packets, and those of ours: sent, and received by the peer's lane; and the one that is timed.
+    packets_arrived: u64,
     packets_sent: u64,
     packets_delivered: u64,
     timed_packet: Option<(u64, Instant)>,
@@ -45,6 +48,8 @@ impl LaneState {
             grants: Grants::default(),
             stats: Arc::default(),
             packets: ReceivedPackets::default(),
+            packet_buffers: PacketBuffers::default(),
+            packets_arrived: 0,
             packets_sent: 0,
             packets_delivered: 0,
             timed_packet: None,
@@ -235,15 +240,10 @@ impl LaneState {
         !self.done.is_empty() || !self.packets.is_empty() || unnoticed_end
     }
 
-    /// See [`Packets::take`](crate::packets::Packets::take).
     #[inline]
-    pub(crate) fn take_packets(
-        &mut self,
-        arrived: &mut Vec<Vec<u8>>,
-        used: &mut Vec<Vec<u8>>,
-    ) -> PacketCounts {
-        self.packets.take(arrived, used);
-        PacketCounts { delivered: self.packets_delivered, ended: self.dead }
+    pub(super) fn packet_counts(&self) -> PacketCounts {
+        let LaneState { packets_arrived, packets_delivered, dead, .. } = *self;
+        PacketCounts { arrived: packets_arrived, delivered: packets_delivered, ended: dead }
     }
 
     /// A packet of this length is sent.
@@ -268,9 +268,10 @@ impl LaneState {
 
     /// A packet has arrived.
     #[inline]
-    pub(super) fn packet_arrived(&mut self, packet: Vec<u8>) {
+    pub(super) fn packet_arrived(&mut self, packet: &[u8], receiver: &mut dyn PacketReceiver) {
+        self.packets_arrived += 1;
         self.stats.succeeded(OpKind::Receive, packet.len() as u64);
-        self.packets.push(packet);
+        receiver.packet(packet);
     }
 
     pub(crate) fn accept_packets(&mut self, max_length: usize) {

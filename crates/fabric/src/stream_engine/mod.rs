@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use crate::op::{Completion, Failure, Op, Work};
-use crate::packets::Packet;
+use crate::packets::{Packet, PacketCounts, PacketReceiver};
 use crate::remote::AccessMethod;
 
 use channel::StreamChannel;
@@ -139,10 +139,42 @@ impl<S: Stream> StreamEngine<S> {
         }
     }
 
-    /// Executes the peer's requests, sends queued frames, and returns completions.
+    /// Executes the peer's requests, sends queued frames, and returns completions. Packets are kept until a poll has a receiver.
     pub(crate) fn poll(&mut self, done: &mut Vec<Completion>) -> usize {
+        let mut queue = self.state.packets.take_queue();
+        self.advance(&mut queue);
+        self.state.packets.put_queue(queue);
+        self.state.take_done(done)
+    }
+
+    /// As [`StreamEngine::poll`], with a receiver for packets.
+    #[inline]
+    pub(crate) fn poll_packets(
+        &mut self,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> PacketCounts {
+        self.state.packets.deliver(receiver);
+        self.advance(receiver);
+        self.state.take_done(done);
+        self.state.packet_counts()
+    }
+
+    /// As [`StreamEngine::poll_packets`], if nothing has arrived and there is nothing to send.
+    #[inline]
+    pub(crate) fn poll_idle(
+        &mut self,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> PacketCounts {
+        self.state.packets.deliver(receiver);
+        self.state.take_done(done);
+        self.state.packet_counts()
+    }
+
+    fn advance(&mut self, receiver: &mut dyn PacketReceiver) {
         for channel in &mut self.channels {
-            channel.receive(&mut self.state);
+            channel.receive(&mut self.state, receiver);
         }
         if !self.state.waiting.is_empty() {
             self.send_waiting();
@@ -154,7 +186,6 @@ impl<S: Stream> StreamEngine<S> {
             channel.report(&mut self.state, false);
         }
         self.end_if_lost();
-        self.state.take_done(done)
     }
 
     /// Ends the lane if a stream was lost. Only after all were read: the end of one may arrive before

@@ -31,6 +31,13 @@ pub(crate) trait Stream: Send {
     /// Every part is writable during the call.
     unsafe fn read(&mut self, parts: &[IoVec]) -> io::Result<usize>;
 
+    /// As [`Stream::read`], into bytes of the caller's.
+    #[inline]
+    fn read_ahead(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        // SAFETY: the part is the caller's bytes, borrowed during the call.
+        unsafe { self.read(&[IoVec::of_bytes(bytes)]) }
+    }
+
     /// Whether bytes that `write` took are still buffered.
     #[inline]
     fn has_unsent(&self) -> bool {

@@ -10,7 +10,7 @@ use super::Config;
 use crate::error::{Error, ErrorKind};
 use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Failure, Op};
-use crate::packets::{Packet, PacketCounts, Packets};
+use crate::packets::{Packet, PacketCounts, PacketReceiver, Packets};
 use crate::region::Region;
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::stats::Stats;
@@ -166,8 +166,12 @@ impl<S: Stream + AsFd> Packets for TcpLane<S> {
         self.engine.flush();
     }
 
-    fn take(&mut self, arrived: &mut Vec<Vec<u8>>, used: &mut Vec<Vec<u8>>) -> PacketCounts {
-        self.engine.state.take_packets(arrived, used)
+    fn poll(
+        &mut self,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> PacketCounts {
+        self.engine.poll_packets(receiver, done)
     }
 }
 

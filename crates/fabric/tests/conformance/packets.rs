@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fabric::{Lane, Op, Packet, PacketCounts, Rights, Slice};
+use fabric::{Lane, Op, Packet, Rights, Slice};
 
 use crate::pair::{Pair, TIMEOUT, step_until};
 
@@ -82,7 +82,7 @@ pub(crate) fn the_end_of_a_lane_is_reported_behind_its_packets(mut pair: Pair) {
     pair.a.lane.close();
     let mut received = Vec::new();
     let started = Instant::now();
-    while take(&mut *pair.b.lane, &mut received).ended.is_none() {
+    while pair.b.poll_packets(&mut received).ended.is_none() {
         assert!(started.elapsed() < TIMEOUT, "the end was not reported");
         pair.poll_both();
         // A simulated peer that closes says nothing: an operation finds out.
@@ -104,8 +104,7 @@ pub(crate) fn a_sleeping_end_is_woken_by_a_packet(mut pair: Pair) {
         let sleeper = scope.spawn(move || {
             let (mut received, started) = (Vec::new(), Instant::now());
             while received.is_empty() && started.elapsed() < TIMEOUT {
-                b.lane.poll(&mut Vec::new());
-                take(&mut *b.lane, &mut received);
+                b.poll_packets(&mut received);
                 if received.is_empty() && b.lane.arm() {
                     sleep(&*b.lane);
                 }
@@ -173,24 +172,20 @@ fn receive(pair: &mut Pair, count: usize) -> Vec<Vec<u8>> {
     while received.len() < count {
         assert!(started.elapsed() < TIMEOUT, "{} of {count} packets", received.len());
         pair.poll_both();
-        take(&mut *pair.b.lane, &mut received);
-        take(&mut *pair.a.lane, &mut Vec::new());
+        pair.b.poll_packets(&mut received);
+        pair.a.poll_packets(&mut Vec::new());
     }
     assert_eq!(received.len(), count);
     received
 }
 
-fn take(lane: &mut dyn Lane, received: &mut Vec<Vec<u8>>) -> PacketCounts {
-    lane.packets().expect("it has packets").take(received, &mut Vec::new())
-}
-
 fn until_delivered(pair: &mut Pair, count: u64) {
     let started = Instant::now();
-    while take(&mut *pair.a.lane, &mut Vec::new()).delivered < count {
+    while pair.a.poll_packets(&mut Vec::new()).delivered < count {
         assert!(started.elapsed() < TIMEOUT, "they were not delivered");
         pair.poll_both();
     }
-    assert_eq!(take(&mut *pair.a.lane, &mut Vec::new()).delivered, count);
+    assert_eq!(pair.a.poll_packets(&mut Vec::new()).delivered, count);
 }
 
 /// Both ends report that the lane has ended, and no packet arrives.
@@ -198,7 +193,7 @@ fn assert_ends(pair: &mut Pair) {
     let started = Instant::now();
     loop {
         let mut received = Vec::new();
-        let ended = [&mut pair.a, &mut pair.b].map(|end| take(&mut *end.lane, &mut received).ended);
+        let ended = [&mut pair.a, &mut pair.b].map(|end| end.poll_packets(&mut received).ended);
         assert!(received.is_empty(), "a packet that must not arrive");
         if ended.iter().all(Option::is_some) {
             return;

@@ -131,7 +131,30 @@ impl CompletionQueue {
         finished
     }
 
-    /// Takes out a lane's completions, starting at `from`. [`CompletionQueue::return_batch`] must follow.
+    /// An empty buffer for a lane's completions. [`CompletionQueue::append`] or [`CompletionQueue::return_lane_buffer`] must follow.
+    #[inline]
+    pub(super) fn take_lane_buffer(&mut self) -> Vec<Completion> {
+        std::mem::take(&mut self.batch)
+    }
+
+    #[inline]
+    pub(super) fn return_lane_buffer(&mut self, buffer: Vec<Completion>) {
+        self.batch = buffer;
+    }
+
+    /// Appends a lane's completions, to be finished; returns the index of the first.
+    #[inline]
+    pub(super) fn append(&mut self, mut buffer: Vec<Completion>) -> usize {
+        let from = self.done.len();
+        match from {
+            0 => std::mem::swap(&mut self.done, &mut buffer),
+            _ => self.done.append(&mut buffer),
+        }
+        self.batch = buffer;
+        from
+    }
+
+    /// Takes out a lane's completions, starting at `from`. [`CompletionQueue::return_lane_buffer`] must follow.
     pub(super) fn take_batch(&mut self, from: usize) -> Vec<Completion> {
         let mut batch = std::mem::take(&mut self.batch);
         match from {
@@ -139,11 +162,6 @@ impl CompletionQueue {
             _ => batch.extend(self.done.drain(from..)),
         }
         batch
-    }
-
-    /// Returns the batch's buffer for reuse.
-    pub(super) fn return_batch(&mut self, batch: Vec<Completion>) {
-        self.batch = batch;
     }
 
     /// A lane's operation has completed: if it was timed and `placed`, records its latency.
@@ -157,6 +175,7 @@ impl CompletionQueue {
     }
 
     /// As [`CompletionQueue::finish`], for an operation timed since `started`.
+    #[inline]
     pub(super) fn finish_timed(
         &mut self,
         op: Op,

@@ -1,64 +1,73 @@
 //! Completions of lanes, and what each means for the caller's operation.
 
 use super::Core;
-use crate::link::messages::UnnumberedMessage;
+use super::inbound_packets::InboundPackets;
+use crate::link::messages::{Delivered, UnnumberedMessage};
 use crate::link::messages::sent_packets::SentPacket;
 use crate::link::operations::{LaneOp, LaneOpKind, NextStep, restore_op};
 use crate::link::protocol::header::MessageClass;
 use crate::link::rails::{RECEIVE_BIT, RailLane, UnconfirmedOp};
 use crate::op::{Completion, Done, Failure, Slices, Work};
+use crate::packets::PacketCounts;
 
 impl Core {
     #[inline]
     pub(super) fn poll_rail(&mut self, rail: u8) {
-        let done = self.completions.buffer();
-        let before = done.len();
-        let Some(lane) = self.rails.lane_mut(rail) else { return };
-        let changed = lane.poll(self.now, done);
+        let Core { rails, messages, completions, packets, now, .. } = self;
+        let Some(lane) = rails.lane_mut(rail) else { return };
+        let mut done = completions.take_lane_buffer();
+        let mut inbound = InboundPackets::new(messages, completions, packets);
+        let counts = lane.poll(*now, &mut inbound, &mut done);
         let peer_operations = lane.new_peer_operations();
+        if !done.is_empty() {
+            self.lane_completed(rail, done);
+        } else {
+            completions.return_lane_buffer(done);
+        }
         // Before it is up, they are the peer's probe.
         if peer_operations > 0 && self.rails.get(rail).is_up() {
             self.completions.stats().add_peer_operations(peer_operations);
         }
-        if changed {
-            let rest = self.finish_whole(rail, before);
-            if rest < self.completions.buffer().len() {
-                self.dispatch(rail, rest);
-            }
-        }
-        if self.poll_packets(rail) {
-            self.give_credit(rail);
-        } else {
-            self.refill(rail);
+        match counts {
+            Some(counts) => self.handle_packets(rail, counts),
+            None => self.refill(rail),
         }
     }
 
-    /// Takes the packets that have arrived on a lane, and what has become of those sent; `false` if it has no packets.
+    /// Handles what a lane has completed.
+    fn lane_completed(&mut self, rail: u8, done: Vec<Completion>) {
+        let before = self.completions.append(done);
+        let rest = self.finish_whole(rail, before);
+        if rest < self.completions.buffer().len() {
+            self.dispatch(rail, rest);
+        }
+    }
+
+    /// Handles what has become of the packets that were sent, and those that have arrived and were kept.
     #[inline]
-    fn poll_packets(&mut self, rail: u8) -> bool {
-        let Core { rails, packets, now, .. } = self;
-        let Some(lane) = rails.lane_mut(rail) else { return false };
-        let Some(counts) = lane.take_packets(&mut packets.arrived, &mut packets.used, *now) else {
-            // This lane takes no buffers, and perhaps no other does.
-            packets.used.clear();
-            return false;
-        };
+    fn handle_packets(&mut self, rail: u8, counts: PacketCounts) {
         while let Some(what) =
             self.rails.lane_mut(rail).and_then(|lane| lane.next_delivered(counts.delivered))
         {
             self.message_delivered(what);
         }
         if !self.packets.arrived.is_empty() {
-            let mut arrived = std::mem::take(&mut self.packets.arrived);
-            for bytes in arrived.drain(..) {
-                self.receive_packet(rail, bytes);
-            }
-            self.packets.arrived = arrived;
+            self.receive_kept(rail);
         }
         if let Some(failure) = counts.ended {
             self.packets_ended(rail, failure);
         }
-        true
+        if self.messages.inbox().is_report_due() {
+            self.give_credit(rail);
+        }
+    }
+
+    fn receive_kept(&mut self, rail: u8) {
+        let mut arrived = std::mem::take(&mut self.packets.arrived);
+        for bytes in arrived.drain(..) {
+            self.receive_packet(rail, bytes);
+        }
+        self.packets.arrived = arrived;
     }
 
     /// A lane with packets has ended: what became of the undelivered ones is decided when it is fenced.
@@ -90,7 +99,7 @@ impl Core {
                 _ => self.receive(rail, completion),
             }
         }
-        self.completions.return_batch(batch);
+        self.completions.return_lane_buffer(batch);
     }
 
     #[inline]
@@ -134,13 +143,18 @@ impl Core {
     /// The peer's end of a lane has received a message.
     #[inline]
     fn message_delivered(&mut self, what: LaneOpKind) {
-        if let LaneOpKind::Message { class, sequence } = what
-            && let Some(row) = self.messages.outgoing_mut(class).delivered(sequence)
-        {
-            if let Some(operation) = self.operations.get_mut(row) {
-                operation.message_delivered();
+        let LaneOpKind::Message { class, sequence } = what else { return };
+        match self.messages.outgoing_mut(class).delivered(sequence) {
+            Delivered::Send(op, timed) => {
+                self.completions.finish_timed(op, Ok(Done::Placed), timed);
             }
-            self.progress(row);
+            Delivered::Part(row) => {
+                if let Some(operation) = self.operations.get_mut(row) {
+                    operation.message_delivered();
+                }
+                self.progress(row);
+            }
+            Delivered::Nothing => {}
         }
     }
 

@@ -92,7 +92,10 @@ impl Core {
                 self.completions.finish(op, Err(outcome));
             }
         }
-        self.messages.stop_sending();
+        for send in self.messages.stop_sending() {
+            let outcome = outcome(&ended, &send.work, true);
+            self.completions.finish(send, Err(outcome));
+        }
         for operation in self.operations.take_all() {
             let outcome = operation
                 .known_failure()

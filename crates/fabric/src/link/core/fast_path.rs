@@ -1,13 +1,13 @@
 //! The fast path: short writes and reads on a single rail with capacity for all of them. They stay
-//! in the caller's queue; only window and id are replaced, and restored on completion. And sends of one message each on a single
-//! rail with packets.
+//! in the caller's queue; only window and id are replaced, and restored on completion. Sends of one message each on a single
+//! rail with packets. And receives for which no message waits.
 
 use std::collections::VecDeque;
 
 use super::Core;
 use super::post::is_allowed;
-use crate::link::messages::Message;
-use crate::link::operations::{LaneOp, LaneOpKind, MultiStepOp, Operations, restore_window};
+use crate::link::messages::SentMessage;
+use crate::link::operations::{LaneOp, LaneOpKind, Operations, restore_window};
 use crate::link::protocol::header::{Body, Header, MessageClass};
 use crate::link::rails::{RECEIVE_BIT, RailLane};
 use crate::op::{Done, Op, Work};
@@ -15,7 +15,13 @@ use crate::op::{Done, Op, Work};
 impl Core {
     /// Posts all operations, if all qualify.
     #[inline]
-    pub(super) fn post_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<usize> {
+    pub(super) fn post_whole(&mut self, ops: &mut VecDeque<Op>) {
+        // Otherwise they are posted one by one.
+        let _ = self.try_whole(ops);
+    }
+
+    #[inline]
+    fn try_whole(&mut self, ops: &mut VecDeque<Op>) -> Option<()> {
         let (rail, lane) = self.rails.single_active_mut()?;
         let count = ops.len();
         let capacity = lane.free_entries();
@@ -50,24 +56,24 @@ impl Core {
         }
         // Operations that do not fit into the lane wait in its queue: they are accepted.
         lane.post(ops);
-        Some(count)
+        Some(())
     }
 
     /// Sends those operations at the front that are sends of one message each, if nothing is before them and the only rail in use
-    /// takes messages in packets. Returns whether there were any.
+    /// takes messages in packets.
     #[inline]
-    pub(super) fn post_short_sends(&mut self, ops: &mut VecDeque<Op>) -> bool {
-        let mut posted = false;
+    pub(super) fn post_short_sends(&mut self, ops: &mut VecDeque<Op>) {
+        let Some((_, lane)) = self.rails.single_active_mut() else { return };
+        let peer_max_payload = self.messages.peer_max_payload();
+        let (outgoing, inbox) = self.messages.for_callers();
+        if lane.slots().is_some() || !outgoing.is_empty() {
+            return;
+        }
         while let Some(Op { work: Work::Send { from, imm }, .. }) = ops.front() {
             let (imm, total) = (*imm, from.total() as u64);
-            let fits = total <= self.messages.peer_max_payload()
-                && from.as_slice().len() <= self.caps.max_slices
-                && self.completions.in_flight() < self.config.depth;
-            let Some((_, lane)) = self.rails.single_active_mut() else { break };
-            let (outgoing, inbox) = self.messages.for_callers();
-            if !fits
-                || lane.slots().is_some()
-                || !outgoing.is_empty()
+            if total > peer_max_payload
+                || from.as_slice().len() > self.caps.max_slices
+                || self.completions.in_flight() >= self.config.depth
                 || !outgoing.may_send()
                 || !lane.has_message_capacity(MessageClass::Caller)
             {
@@ -82,13 +88,28 @@ impl Core {
                 break;
             }
             let Some(op) = ops.pop_front() else { break };
-            let timed = self.completions.posted_in_steps();
-            let row = self.operations.insert(MultiStepOp::sent(op, timed));
-            outgoing.assign_number(Message { body, operation: Some(row), payload: total });
+            if let Some(started) = self.completions.posted_in_steps() {
+                outgoing.time_next(started);
+            }
+            outgoing.assign_number(SentMessage::Send(op));
             self.completions.accept(1);
-            posted = true;
         }
-        posted
+        lane.post_queue();
+    }
+
+    /// Posts receives for which no message waits.
+    #[inline]
+    pub(super) fn post_waiting_receives(&mut self, ops: &mut VecDeque<Op>) {
+        let inbox = self.messages.inbox_mut();
+        if self.ended.is_some() || inbox.has_messages() {
+            return;
+        }
+        while let Some(Op { work: Work::Receive { into }, .. }) = ops.front()
+            && into.as_slice().len() <= self.caps.max_slices
+            && inbox.receives() < self.config.max_receives
+        {
+            inbox.post(ops.pop_front().expect("just seen"));
+        }
     }
 
     /// Finishes a lane's completions, starting at `from`, as long as they are whole operations; returns the index of the

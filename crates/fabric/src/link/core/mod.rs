@@ -12,6 +12,7 @@ mod control_connection;
 mod ending;
 mod fast_path;
 mod fence;
+mod inbound_packets;
 #[cfg(test)]
 mod misbehaving_peers;
 mod post;
@@ -27,6 +28,7 @@ use std::time::Duration;
 
 use self::completion_queue::CompletionQueue;
 use self::control_connection::ControlConnection;
+use self::inbound_packets::KeptPackets;
 use super::config::Config;
 use super::event::{EventLog, Handler};
 use super::messages::Messages;
@@ -53,28 +55,10 @@ pub(crate) struct Core {
     messages: Messages,
     regions: Regions,
     completions: CompletionQueue,
-    packets: PacketBuffers,
+    packets: KeptPackets,
     ended: Option<LinkEnd>,
     now: Duration,
     event_log: EventLog,
-}
-
-/// Buffers of packets, while a poll handles them.
-#[derive(Default)]
-struct PacketBuffers {
-    arrived: Vec<Vec<u8>>,
-    /// To be given back to a lane.
-    used: Vec<Vec<u8>>,
-}
-
-impl PacketBuffers {
-    /// Keeps a buffer for a lane, if there are not many.
-    #[inline]
-    fn keep(&mut self, buffer: Vec<u8>) {
-        if self.used.len() < MAX_USED_BUFFERS {
-            self.used.push(buffer);
-        }
-    }
 }
 
 /// Why a link ended.
@@ -127,7 +111,7 @@ impl Core {
             messages: Messages::new(setup.peer_max_payload.min(config.max_payload)),
             regions: Regions::new(epochs, region_limits),
             completions: CompletionQueue::new(),
-            packets: PacketBuffers::default(),
+            packets: KeptPackets::default(),
             ended: None,
             now,
             event_log: EventLog::default(),
@@ -140,18 +124,25 @@ impl Core {
     /// Takes operations from the front until the link is full.
     #[inline]
     pub(crate) fn post(&mut self, ops: &mut VecDeque<Op>) -> usize {
-        if let Some(count) = self.post_whole(ops) {
-            return count;
-        }
         let before = ops.len();
-        let mut to_send = self.post_short_sends(ops);
-        let mut took_messages = false;
+        if let Some(Op { work: Work::Receive { .. }, .. }) = ops.front() {
+            self.post_waiting_receives(ops);
+        }
+        match ops.front().map(|op| &op.work) {
+            Some(Work::Send { .. }) => self.post_short_sends(ops),
+            Some(Work::Write { imm: None, .. } | Work::Read { .. }) => self.post_whole(ops),
+            _ => {}
+        }
+        if !ops.is_empty() {
+            self.post_each(ops);
+        }
+        before - ops.len()
+    }
+
+    /// Posts operations one by one, as long as there is capacity.
+    fn post_each(&mut self, ops: &mut VecDeque<Op>) {
+        let (mut to_send, mut took_messages) = (false, false);
         while let Some(op) = ops.front().filter(|op| self.has_capacity(op)) {
-            if self.only_waits(op) {
-                let Some(receive) = ops.pop_front() else { break };
-                self.messages.inbox_mut().post(receive);
-                continue;
-            }
             let refusal = self.refusal(&op.work);
             let Some(op) = ops.pop_front() else { break };
             match op.work {
@@ -172,7 +163,6 @@ impl Core {
             self.refill_all();
             self.rails.post_queues();
         }
-        before - ops.len()
     }
 
     /// Appends completions.
@@ -318,14 +308,11 @@ impl Core {
     }
 }
 
-/// Buffers of packets that are kept for the next poll.
-const MAX_USED_BUFFERS: usize = 64;
-
 #[cfg(test)]
 impl Core {
     /// The number of buffers that are kept for packets.
     pub(super) fn spare_buffers(&self) -> usize {
-        self.packets.used.len()
+        self.packets.buffers.len()
     }
 
     /// The state, for debugging a test that hangs.

@@ -18,14 +18,6 @@ impl Core {
         }
     }
 
-    /// Whether it is a receive for which no message waits.
-    #[inline]
-    pub(super) fn only_waits(&self, op: &Op) -> bool {
-        let Work::Receive { into } = &op.work else { return false };
-        into.as_slice().len() <= self.caps.max_slices
-            && self.ended.is_none()
-            && !self.messages.inbox().has_messages()
-    }
 
     /// Checks that can be done here: an operation that the peer refuses would end a lane.
     #[inline]

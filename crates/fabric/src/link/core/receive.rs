@@ -28,12 +28,8 @@ impl Core {
     }
 
     /// A message that arrived in a packet.
-    #[inline]
     pub(super) fn receive_packet(&mut self, rail: u8, bytes: Vec<u8>) {
-        let mut first = [0; Header::MAX_BYTES];
-        let known = bytes.len().min(Header::MAX_BYTES);
-        first[..known].copy_from_slice(&bytes[..known]);
-        match Header::parse(&first, bytes.len()) {
+        match Header::of_message(&bytes) {
             Some((header, begin)) if self.peer_freed(rail, header.freed, header.taken) => {
                 self.accept_message(&header, PayloadLocation::Copied { bytes, begin });
             }
@@ -240,7 +236,7 @@ impl Core {
                     slots.return_credit(class);
                 }
             }
-            PayloadLocation::Copied { bytes, .. } => self.packets.keep(bytes),
+            PayloadLocation::Copied { bytes, .. } => self.packets.buffers.give_back(bytes),
         }
     }
 
@@ -253,7 +249,7 @@ impl Core {
 
 /// Copies bytes into slices at `offset`, as far as they fit; returns the number of bytes copied.
 #[inline]
-fn copy_bytes(bytes: &[u8], into: &[Slice], offset: u64) -> u64 {
+pub(super) fn copy_bytes(bytes: &[u8], into: &[Slice], offset: u64) -> u64 {
     if let ([only], 0) = (into, offset)
         && bytes.len() <= only.len()
     {

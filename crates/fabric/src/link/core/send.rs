@@ -2,12 +2,12 @@
 
 use super::Core;
 use crate::link::messages::message_buffers::MessageBuffers;
-use crate::link::messages::{Message, UnnumberedMessage};
-use crate::link::operations::LaneOpKind;
+use crate::link::messages::{Message, SentMessage, UnnumberedMessage};
+use crate::link::operations::{LaneOpKind, MultiStepOp};
 use crate::link::protocol::control::Control;
 use crate::link::protocol::header::{Body, Header, MessageClass};
 use crate::link::rails::RailLane;
-use crate::op::{Failure, Slices, Work};
+use crate::op::{Failure, Op, Slices, Work};
 use crate::region::Slice;
 
 impl Core {
@@ -34,7 +34,7 @@ impl Core {
         if is_last {
             outgoing.pop_unnumbered();
         }
-        let sequence = outgoing.assign_number(message);
+        let sequence = outgoing.assign_number(SentMessage::Part(message));
         self.transmit(rail, class, sequence)
     }
 
@@ -94,6 +94,11 @@ impl Core {
     /// Sends a message again with its sequence number; the immediate data of a write only when the write is placed.
     pub(super) fn resend(&mut self, class: MessageClass, sequence: u64) {
         let outgoing = self.messages.outgoing_mut(class);
+        if let Some((op, timed)) = outgoing.take_send(sequence) {
+            let (body, payload) = (one_fragment(&op), op.work.total() as u64);
+            let operation = Some(self.operations.insert(MultiStepOp::sent(op, timed)));
+            outgoing.replace(sequence, Message { body, operation, payload });
+        }
         let Some(message) = outgoing.sent_message(sequence) else { return };
         let operation = message.operation.and_then(|row| Some((row, self.operations.get(row)?)));
         match operation {
@@ -173,4 +178,13 @@ impl Core {
         let freed = slots.report_freed();
         self.send_control(&Control::Freed { rail, generation, freed, taken });
     }
+}
+
+/// The body of a send's only message.
+fn one_fragment(send: &Op) -> Body {
+    let imm = match send.work {
+        Work::Send { imm, .. } => imm,
+        _ => None,
+    };
+    Body::Fragment { total: send.work.total() as u64, offset: 0, imm }
 }

@@ -39,6 +39,18 @@ impl Incoming {
         if ahead < MAX_EARLY { Arrival::Early } else { Arrival::ProtocolError }
     }
 
+    /// Whether a message is the next one, and no early one waits for it.
+    #[inline]
+    pub(in crate::link) fn is_next(&self, sequence: u32) -> bool {
+        self.ahead(sequence) == 0 && self.early.is_empty()
+    }
+
+    /// The next message was received.
+    #[inline]
+    pub(in crate::link) fn advance(&mut self) {
+        self.next += 1;
+    }
+
     /// The distance from the next expected message; more than half of the number space means an older message.
     fn ahead(&self, sequence: u32) -> u32 {
         sequence.wrapping_sub(self.next as u32)

@@ -29,10 +29,11 @@ use self::inbox::Inbox;
 use self::incoming::Incoming;
 use self::outgoing::Outgoing;
 use super::protocol::header::{Header, MessageClass};
+use crate::op::Op;
 
 pub(super) use self::inbox::{InboxMessage, InboxStep, PayloadLocation};
 pub(super) use self::incoming::Arrival;
-pub(super) use self::outgoing::{Message, UnnumberedMessage};
+pub(super) use self::outgoing::{Delivered, Message, SentMessage, UnnumberedMessage};
 
 pub(super) struct Messages {
     outgoing: [Outgoing; 2],
@@ -83,15 +84,29 @@ impl Messages {
         self.outgoing(MessageClass::Internal).unnumbered() > MAX_ANSWERS
     }
 
-    /// Drops all outgoing messages.
-    pub(super) fn stop_sending(&mut self) {
-        self.outgoing = Default::default();
+    /// Drops all outgoing messages; returns the sends that consist of one.
+    pub(super) fn stop_sending(&mut self) -> impl Iterator<Item = Op> {
+        let [callers, _] = std::mem::take(&mut self.outgoing);
+        callers.into_sends()
     }
 
     /// A message of the peer has arrived.
     #[inline]
     pub(super) fn arrival(&mut self, header: &Header) -> Arrival {
         self.incoming[header.body.class() as usize].arrival(header.sequence)
+    }
+
+    /// Whether a message for the caller is the next one, and no early one waits for it. [`Messages::advance_caller`] follows if it is
+    /// received.
+    #[inline]
+    pub(super) fn is_next_for_caller(&self, header: &Header) -> bool {
+        header.body.class() == MessageClass::Caller
+            && self.incoming[MessageClass::Caller as usize].is_next(header.sequence)
+    }
+
+    #[inline]
+    pub(super) fn advance_caller(&mut self) {
+        self.incoming[MessageClass::Caller as usize].advance();
     }
 
     /// Stores an early message; `false`: the peer has sent more untaken messages than allowed.

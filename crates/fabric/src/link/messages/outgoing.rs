@@ -2,8 +2,10 @@
 //! same number when a lane has lost them.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::time::Instant;
 
 use crate::link::protocol::header::{Body, MessageClass};
+use crate::op::Op;
 
 /// A message with a sequence number.
 #[derive(Debug, Clone, Copy)]
@@ -12,6 +14,25 @@ pub(in crate::link) struct Message {
     /// The row of the operation it belongs to, and the number of its bytes in the payload.
     pub(in crate::link) operation: Option<u32>,
     pub(in crate::link) payload: u64,
+}
+
+/// A message that was sent, or is to be sent again, until it is delivered.
+#[derive(Debug)]
+pub(in crate::link) enum SentMessage {
+    Delivered,
+    /// Of an operation with a row, or of none.
+    Part(Message),
+    /// All of a send, which has no row.
+    Send(Op),
+}
+
+/// What belongs to a message that was delivered.
+pub(in crate::link) enum Delivered {
+    Nothing,
+    /// The row of its operation.
+    Part(u32),
+    /// The send that it was, and when it was posted, if it is timed.
+    Send(Op, Option<Instant>),
 }
 
 impl Message {
@@ -50,9 +71,11 @@ pub(in crate::link) struct Outgoing {
     unnumbered: VecDeque<UnnumberedMessage>,
     /// Sequence numbers of messages to be sent again.
     resends: BTreeSet<u64>,
-    /// Sent messages, starting with the oldest undelivered one; `None` for delivered ones.
-    sent: VecDeque<Option<Message>>,
+    /// Sent messages, starting with the oldest undelivered one.
+    sent: VecDeque<SentMessage>,
     oldest: u64,
+    /// The send without a row that is timed, and when it was posted.
+    timed: Option<(u64, Instant)>,
     /// The number of messages taken by the peer's caller; for internal messages, which wait for no caller, the number
     /// delivered.
     taken: u64,
@@ -115,30 +138,88 @@ impl Outgoing {
         (self.taken as u32).wrapping_sub(count) <= u32::from(u16::MAX)
     }
 
+    /// The next message is a send without a row that is to be timed, if no other is.
+    pub(in crate::link) fn time_next(&mut self, started: Instant) {
+        let sequence = self.next();
+        self.timed.get_or_insert((sequence, started));
+    }
+
     /// Assigns a sequence number to a message.
-    pub(in crate::link) fn assign_number(&mut self, message: Message) -> u64 {
-        self.sent.push_back(Some(message));
+    #[inline]
+    pub(in crate::link) fn assign_number(&mut self, message: SentMessage) -> u64 {
+        self.sent.push_back(message);
         self.next() - 1
     }
 
-    /// A message that was sent and is not delivered.
-    pub(in crate::link) fn sent_message(&mut self, sequence: u64) -> Option<&mut Message> {
+    fn entry(&mut self, sequence: u64) -> Option<&mut SentMessage> {
         let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
-        self.sent.get_mut(at)?.as_mut()
+        self.sent.get_mut(at)
     }
 
-    /// A message was delivered; returns the row of its operation.
-    pub(in crate::link) fn delivered(&mut self, sequence: u64) -> Option<u32> {
-        let at = usize::try_from(sequence.checked_sub(self.oldest)?).ok()?;
-        let message = self.sent.get_mut(at)?.take();
-        while let Some(None) = self.sent.front() {
-            self.sent.pop_front();
-            self.oldest += 1;
+    /// A part that was sent and is not delivered.
+    pub(in crate::link) fn sent_message(&mut self, sequence: u64) -> Option<&mut Message> {
+        match self.entry(sequence)? {
+            SentMessage::Part(message) => Some(message),
+            SentMessage::Delivered | SentMessage::Send(_) => None,
         }
+    }
+
+    /// Takes out a send that is not delivered, if this message is all of one. [`Outgoing::replace`] must follow.
+    pub(in crate::link) fn take_send(&mut self, sequence: u64) -> Option<(Op, Option<Instant>)> {
+        let entry = self.entry(sequence).filter(|entry| matches!(entry, SentMessage::Send(_)))?;
+        match std::mem::replace(entry, SentMessage::Delivered) {
+            SentMessage::Send(op) => Some((op, self.take_time(sequence))),
+            _ => None,
+        }
+    }
+
+    /// Replaces a send by its message.
+    pub(in crate::link) fn replace(&mut self, sequence: u64, message: Message) {
+        if let Some(entry) = self.entry(sequence) {
+            *entry = SentMessage::Part(message);
+        }
+    }
+
+    #[inline]
+    fn take_time(&mut self, sequence: u64) -> Option<Instant> {
+        self.timed.take_if(|(timed, _)| *timed == sequence).map(|(_, started)| started)
+    }
+
+    /// A message was delivered.
+    #[inline]
+    pub(in crate::link) fn delivered(&mut self, sequence: u64) -> Delivered {
+        let message = if sequence == self.oldest {
+            let oldest = self.sent.pop_front();
+            self.oldest += u64::from(oldest.is_some());
+            self.drop_delivered();
+            oldest
+        } else {
+            self.entry(sequence).map(|entry| std::mem::replace(entry, SentMessage::Delivered))
+        };
         if !self.waits_for_receives {
             self.taken = self.oldest;
         }
-        message?.operation
+        match message {
+            Some(SentMessage::Send(op)) => Delivered::Send(op, self.take_time(sequence)),
+            Some(SentMessage::Part(Message { operation: Some(row), .. })) => Delivered::Part(row),
+            _ => Delivered::Nothing,
+        }
+    }
+
+    #[inline]
+    fn drop_delivered(&mut self) {
+        while let Some(SentMessage::Delivered) = self.sent.front() {
+            self.sent.pop_front();
+            self.oldest += 1;
+        }
+    }
+
+    /// The sends without a row that are not delivered.
+    pub(in crate::link) fn into_sends(self) -> impl Iterator<Item = Op> {
+        self.sent.into_iter().filter_map(|message| match message {
+            SentMessage::Send(op) => Some(op),
+            _ => None,
+        })
     }
 
     /// Messages without a sequence number.

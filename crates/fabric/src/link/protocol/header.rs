@@ -93,6 +93,17 @@ impl Header {
         (bytes, Self::length(kind))
     }
 
+    /// The header of a message, and its own length; `None`: not a valid message.
+    #[inline]
+    pub(in crate::link) fn of_message(bytes: &[u8]) -> Option<(Self, usize)> {
+        if let Some(first) = bytes.first_chunk() {
+            return Self::parse(first, bytes.len());
+        }
+        let mut first = [0; Self::MAX_BYTES];
+        first[..bytes.len()].copy_from_slice(bytes);
+        Self::parse(&first, bytes.len())
+    }
+
     /// The header of a message of `length` bytes, and its own length; `None`: not a valid message.
     /// `bytes` are the first bytes of the message, padded with zeros.
     pub(in crate::link) fn parse(

@@ -4,15 +4,16 @@
 //! regions that are owned during the call.
 #![allow(unsafe_code, reason = "passes raw parts to the stream")]
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 
 use super::StreamChannel;
 use super::outgoing::{MAX_PARTS, Payload};
 use crate::iovec::{IoVec, append};
 use crate::memory::copy::copy;
 use crate::op::{Done, Failure, Op, Work};
+use crate::packets::PacketReceiver;
 use crate::region::{Rights, Slice};
-use crate::stream_engine::frame::{Decoded, Header, Kind};
+use crate::stream_engine::frame::{Decoded, Header, Kind, PacketHeader};
 use crate::stream_engine::lane_state::LaneState;
 use crate::stream_engine::stream::Stream;
 
@@ -34,12 +35,19 @@ pub(super) enum Sink {
 
 impl<S: Stream> StreamChannel<S> {
     /// Reads and executes frames.
-    pub(in crate::stream_engine) fn receive(&mut self, state: &mut LaneState) {
+    #[inline]
+    pub(in crate::stream_engine) fn receive(
+        &mut self,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) {
         let mut budget = MAX_BYTES_PER_POLL;
         while !self.ended {
-            let capacity = self.collect_parts(state);
-            // SAFETY: `collect_parts` took the parts from the buffer and from memory that the sink owns.
-            let got = match unsafe { self.stream.read(&self.parts) } {
+            let (got, capacity) = match &self.incoming {
+                None => self.read_ahead(),
+                Some(_) => self.read_payload(state),
+            };
+            let got = match got {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return,
                 Ok(got) if got > 0 => got,
                 ended => {
@@ -52,7 +60,7 @@ impl<S: Stream> StreamChannel<S> {
                 }
             };
             self.count_received(got);
-            if let Err(failure) = self.execute(state) {
+            if let Err(failure) = self.execute(state, receiver) {
                 self.stop(state);
                 return state.fail(None, failure, Failure::Flushed);
             }
@@ -65,18 +73,36 @@ impl<S: Stream> StreamChannel<S> {
         }
     }
 
-    /// Collects the parts to read into: the rest of a payload, then the buffer. Returns their length.
-    fn collect_parts(&mut self, state: &LaneState) -> usize {
+    /// Reads headers, and what follows them, into the buffer. Returns the result and what it could have read.
+    #[inline]
+    fn read_ahead(&mut self) -> (io::Result<usize>, usize) {
+        self.move_unread();
+        let free = &mut self.buffer[self.unread.1..];
+        let capacity = free.len();
+        (self.stream.read_ahead(free), capacity)
+    }
+
+    /// Moves what is not processed yet to the start of the buffer.
+    #[inline]
+    fn move_unread(&mut self) {
         let (start, end) = self.unread;
         if start < end {
             self.buffer.copy_within(start..end, 0);
         }
         self.unread = (0, end - start);
+    }
+
+    /// Reads the rest of a payload, and then into the buffer. Returns the result and what it could have read.
+    fn read_payload(&mut self, state: &LaneState) -> (io::Result<usize>, usize) {
+        let capacity = self.collect_parts(state);
+        // SAFETY: `collect_parts` took the parts from the buffer and from memory that the sink owns.
+        (unsafe { self.stream.read(&self.parts) }, capacity)
+    }
+
+    /// Collects the parts to read into: the rest of a payload, then the buffer. Returns their length.
+    fn collect_parts(&mut self, state: &LaneState) -> usize {
+        self.move_unread();
         self.parts.clear();
-        if self.incoming.is_none() {
-            self.parts.push(IoVec::of_bytes(&mut self.buffer[end - start..]));
-            return self.buffer.len() - (end - start);
-        }
         if let Some(incoming) = &mut self.incoming {
             let left = incoming.left();
             match &mut incoming.sink {
@@ -105,6 +131,7 @@ impl<S: Stream> StreamChannel<S> {
         self.parts.iter().map(|part| part.length).sum()
     }
 
+    #[inline]
     fn count_received(&mut self, mut count: usize) {
         if let Some(incoming) = &mut self.incoming {
             let placed = incoming.left().min(count);
@@ -115,7 +142,55 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Executes every complete frame, and starts the incomplete one.
-    fn execute(&mut self, state: &mut LaneState) -> Result<(), Failure> {
+    #[inline]
+    fn execute(
+        &mut self,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) -> Result<(), Failure> {
+        if self.incoming.is_none() {
+            self.execute_packets(state, receiver)?;
+        }
+        if self.incoming.is_none() && self.unread.0 == self.unread.1 {
+            return Ok(());
+        }
+        self.execute_frames(state, receiver)
+    }
+
+    /// Executes the complete packets at the start of the buffer, which are most of what arrives on a link.
+    #[inline]
+    fn execute_packets(
+        &mut self,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) -> Result<(), Failure> {
+        loop {
+            let (start, end) = self.unread;
+            let Some(header) = PacketHeader::decode(&self.buffer[start..end]) else {
+                return Ok(());
+            };
+            let begin = start + PacketHeader::BYTES;
+            // One that is not here yet is executed as other frames are.
+            if header.length > (end - begin) as u64 {
+                return Ok(());
+            }
+            self.acknowledge(header.ack, state)?;
+            state.peer_posted(header.credit)?;
+            let length = header.length as usize;
+            if !state.packets.fits(length) {
+                return Err(Failure::ProtocolError);
+            }
+            self.unread.0 = begin + length;
+            self.count_executed(false);
+            state.packet_arrived(&self.buffer[begin..begin + length], receiver);
+        }
+    }
+
+    fn execute_frames(
+        &mut self,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) -> Result<(), Failure> {
         loop {
             if let Some(incoming) = &mut self.incoming {
                 let (start, end) = self.unread;
@@ -129,7 +204,7 @@ impl<S: Stream> StreamChannel<S> {
                     return Ok(());
                 }
                 let incoming = self.incoming.take().expect("just seen");
-                self.placed(incoming, state)?;
+                self.placed(incoming, state, receiver)?;
             }
             let (start, end) = self.unread;
             let (header, length) = match Header::decode(&self.buffer[start..end]) {
@@ -138,7 +213,7 @@ impl<S: Stream> StreamChannel<S> {
                 Decoded::ProtocolError => return Err(Failure::ProtocolError),
             };
             self.unread.0 += length;
-            self.start_frame(header, state)?;
+            self.start_frame(header, state, receiver)?;
             if self.ended {
                 return Ok(());
             }
@@ -146,7 +221,12 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Executes a header's request, or prepares the destination of its payload.
-    fn start_frame(&mut self, header: Header, state: &mut LaneState) -> Result<(), Failure> {
+    fn start_frame(
+        &mut self,
+        header: Header,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) -> Result<(), Failure> {
         self.acknowledge(header.ack, state)?;
         state.peer_posted(header.credit)?;
         let length = usize::try_from(header.length).map_err(|_| Failure::ProtocolError)?;
@@ -194,7 +274,7 @@ impl<S: Stream> StreamChannel<S> {
                 return Ok(());
             }
             Kind::AckOnly => return Ok(()),
-            Kind::Packet => match self.packet(length, state)? {
+            Kind::Packet => match self.packet(length, state, receiver)? {
                 Some(buffer) => Sink::Packet(buffer),
                 None => return Ok(()),
             },
@@ -205,33 +285,42 @@ impl<S: Stream> StreamChannel<S> {
     }
 
     /// Takes a packet that was read ahead; otherwise returns a buffer for it.
-    #[inline]
-    fn packet(&mut self, length: usize, state: &mut LaneState) -> Result<Option<Vec<u8>>, Failure> {
+    fn packet(
+        &mut self,
+        length: usize,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) -> Result<Option<Vec<u8>>, Failure> {
         if !state.packets.fits(length) {
             return Err(Failure::ProtocolError);
         }
         let (start, end) = self.unread;
-        let mut buffer = state.packets.buffer();
         if end - start < length {
+            let mut buffer = state.packet_buffers.take();
             buffer.resize(length, 0);
             return Ok(Some(buffer));
         }
-        buffer.extend_from_slice(&self.buffer[start..start + length]);
         self.unread.0 += length;
         self.count_executed(false);
-        state.packet_arrived(buffer);
+        state.packet_arrived(&self.buffer[start..start + length], receiver);
         Ok(None)
     }
 
     /// Finishes a frame whose payload is complete.
-    fn placed(&mut self, incoming: Incoming, state: &mut LaneState) -> Result<(), Failure> {
+    fn placed(
+        &mut self,
+        incoming: Incoming,
+        state: &mut LaneState,
+        receiver: &mut dyn PacketReceiver,
+    ) -> Result<(), Failure> {
         let Incoming { length, imm, sink, .. } = incoming;
         let received = Done::Received { length, imm };
         match sink {
             Sink::Operation(id) => state.complete_operation(id, Done::Placed),
             Sink::Packet(bytes) => {
                 self.count_executed(false);
-                state.packet_arrived(bytes);
+                state.packet_arrived(&bytes, receiver);
+                state.packet_buffers.give_back(bytes);
             }
             Sink::Receive(receive) => {
                 self.count_executed(false);
@@ -258,6 +347,7 @@ impl<S: Stream> StreamChannel<S> {
         self.executed_write = is_write;
     }
 
+    #[inline]
     fn acknowledge(&mut self, ack: u32, state: &mut LaneState) -> Result<(), Failure> {
         let count = ack.wrapping_sub(self.acknowledged) as usize;
         if count > self.unacknowledged.len() {

@@ -104,7 +104,7 @@ impl<S: Stream> StreamChannel<S> {
             }
         }
         // An error is found when the rest is written.
-        let mut copied = state.packets.buffer();
+        let mut copied = state.packet_buffers.take();
         packet.copy_to(&mut copied);
         self.queue.push_back(Outgoing { header, bytes, payload: Payload::Packet(copied) });
     }
@@ -176,7 +176,7 @@ impl<S: Stream> StreamChannel<S> {
                 Payload::Answer(_) => self.answers -= 1,
                 Payload::Packet(buffer) => {
                     self.unacknowledged.push_back(PACKET);
-                    state.packets.give_back(buffer);
+                    state.packet_buffers.give_back(buffer);
                 }
                 Payload::None => {}
             }

@@ -19,7 +19,7 @@ use crate::link::messages::sent_packets::{SentPacket, SentPackets};
 use crate::link::operations::{LaneOpKind, NEVER_CONFIRMED};
 use crate::link::protocol::header::{Header, MessageClass};
 use crate::op::{Completion, Done, Failure, Op, Slices, Work};
-use crate::packets::{Packet, PacketCounts};
+use crate::packets::{Packet, PacketCounts, PacketReceiver};
 use crate::region::Slice;
 use crate::stats::Stats;
 
@@ -205,7 +205,7 @@ impl RailLane {
 
     /// Posts the queued operations and packets.
     #[inline]
-    pub(in crate::link::rails) fn post_queue(&mut self) {
+    pub(in crate::link) fn post_queue(&mut self) {
         if !self.queue.is_empty() {
             self.lane.post(&mut self.queue);
         }
@@ -224,14 +224,32 @@ impl RailLane {
         self.queue.append(ops);
     }
 
-    /// Appends completions; `false` if there is nothing to handle.
+    /// Appends completions. If messages travel in packets, gives those that have arrived to the receiver, and returns what has
+    /// become of the packets.
     #[inline]
-    pub(in crate::link) fn poll(&mut self, now: Duration, done: &mut Vec<Completion>) -> bool {
-        let changed = self.lane.poll(done) > 0 || self.progress.is_none();
+    pub(in crate::link) fn poll(
+        &mut self,
+        now: Duration,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> Option<PacketCounts> {
+        let (counts, mut changed) = match &mut self.messages {
+            MessagePath::Slots(_) => {
+                self.lane.poll(done);
+                (None, false)
+            }
+            MessagePath::Packets { sent, ended, .. } => {
+                let counts = self.lane.packets()?.poll(receiver, done);
+                *ended = counts.ended.is_some();
+                let before = std::mem::replace(&mut self.counts.received, counts.arrived);
+                (Some(counts), counts.arrived != before || counts.delivered != sent.delivered())
+            }
+        };
+        changed |= !done.is_empty() || self.progress.is_none();
         if changed {
             self.progress = Some(now);
         }
-        changed
+        counts
     }
 
     /// The number of the peer's operations that this end has executed since the last call.
@@ -367,24 +385,6 @@ impl RailLane {
         sent.push(SentPacket { what, bytes, confirmed_at });
         self.add(1, bytes);
         true
-    }
-
-    /// Takes the packets that have arrived; `None` if messages do not travel in packets.
-    #[inline]
-    pub(in crate::link) fn take_packets(
-        &mut self,
-        arrived: &mut Vec<Vec<u8>>,
-        used: &mut Vec<Vec<u8>>,
-        now: Duration,
-    ) -> Option<PacketCounts> {
-        let MessagePath::Packets { sent, ended, .. } = &mut self.messages else { return None };
-        let counts = self.lane.packets()?.take(arrived, used);
-        *ended = counts.ended.is_some();
-        self.counts.received += arrived.len() as u64;
-        if !arrived.is_empty() || counts.delivered != sent.delivered() {
-            self.progress = Some(now);
-        }
-        Some(counts)
     }
 
     /// The next message of which the peer's lane has received the packet.
