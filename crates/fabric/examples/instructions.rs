@@ -93,11 +93,11 @@ struct End {
 
 impl End {
     fn post(&mut self, work: Kind) {
-        let (from, to) = (self.region.slice(..BYTES), self.window.at(0));
+        let from = self.region.slice(..BYTES);
         self.ops.push_back(match work {
             Kind::Send => Op::send(1, from),
-            Kind::WriteImm => Op::write_imm(1, from, to, 7),
-            Kind::Write => Op::write(1, from, to),
+            Kind::WriteImm => Op::write_imm(1, from, self.window.at(0), 7),
+            Kind::Write => Op::write(1, from, self.window.at(0)),
         });
         self.flush();
     }

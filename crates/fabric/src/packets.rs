@@ -27,7 +27,11 @@ pub trait Packets {
 
     /// As [`Lane::poll`](crate::Lane::poll), and gives the packets that have arrived to `receiver`: also those that arrived
     /// when the lane was polled without one.
-    fn poll(&mut self, receiver: &mut dyn PacketReceiver, done: &mut Vec<Completion>) -> PacketCounts;
+    fn poll(
+        &mut self,
+        receiver: &mut dyn PacketReceiver,
+        done: &mut Vec<Completion>,
+    ) -> PacketCounts;
 }
 
 /// Receives the packets of a lane while it is polled.
@@ -77,7 +81,10 @@ impl Packet<'_> {
     /// A packet that is shorter than it says would break the stream.
     #[inline]
     pub(crate) fn check(&self) {
-        let body: usize = self.body.iter().map(Slice::len).sum();
+        let body = match self.body {
+            [only] => only.len(),
+            body => body.iter().map(Slice::len).sum(),
+        };
         let end = self.offset.checked_add(self.length);
         assert!(end.is_some_and(|end| end <= body), "a packet ends outside of its memory");
     }

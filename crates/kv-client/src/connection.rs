@@ -38,6 +38,8 @@ pub(crate) struct Connection {
     pool: Option<Window>,
     in_place: bool,
     in_place_attempts: u8,
+    /// Answers that were found by polling flags alone, since the link was last polled.
+    without_link: u32,
     /// When a batch was last sent.
     last_sent: Duration,
 }
@@ -79,6 +81,7 @@ impl Connection {
             pool,
             in_place: false,
             in_place_attempts: 0,
+            without_link: 0,
             last_sent: clock(),
         })
     }
@@ -180,6 +183,7 @@ impl Connection {
         &mut self,
         complete: &mut impl FnMut(RequestId, Outcome),
     ) -> Result<(), Error> {
+        self.without_link = 0;
         self.slots.wake(self.client_buffer.memory());
         self.completion_flags(complete)?;
         self.post();
@@ -231,7 +235,8 @@ impl Connection {
     }
 
     /// Polls completion flags as long as an answer usually takes, without reading the clock; returns
-    /// whether one was set.
+    /// whether one was set. The link is polled only now and then: it sends heartbeats, and acknowledges what the store has sent, which
+    /// polls its link more often until then.
     #[inline]
     pub(crate) fn poll_briefly(
         &mut self,
@@ -239,6 +244,10 @@ impl Connection {
     ) -> Result<bool, Error> {
         for _ in 0..if self.slots.is_empty() { 0 } else { BRIEF_POLLS } {
             if self.completion_flags(complete)? {
+                self.without_link += 1;
+                if self.without_link >= ANSWERS_PER_LINK_POLL {
+                    self.poll(complete)?;
+                }
                 return Ok(true);
             }
             std::hint::spin_loop();
@@ -464,6 +473,8 @@ const FIRST_GRANT: u64 = 3;
 const IDLE_THRESHOLD: Duration = Duration::from_millis(50);
 /// Polls of completion flags between two polls of the link and the clock.
 const FLAG_POLLS: u32 = 32;
+/// Answers found by flags alone between polls of the link.
+const ANSWERS_PER_LINK_POLL: u32 = 64;
 /// Takes a few microseconds.
 const BRIEF_POLLS: u32 = 128;
 /// Batches after which reading in place is no longer tried.

@@ -2,8 +2,8 @@
 
 use super::Core;
 use super::inbound_packets::InboundPackets;
-use crate::link::messages::{Delivered, UnnumberedMessage};
 use crate::link::messages::sent_packets::SentPacket;
+use crate::link::messages::{Delivered, UnnumberedMessage};
 use crate::link::operations::{LaneOp, LaneOpKind, NextStep, restore_op};
 use crate::link::protocol::header::MessageClass;
 use crate::link::rails::{RECEIVE_BIT, RailLane, UnconfirmedOp};
@@ -144,7 +144,11 @@ impl Core {
     #[inline]
     fn message_delivered(&mut self, what: LaneOpKind) {
         let LaneOpKind::Message { class, sequence } = what else { return };
-        match self.messages.outgoing_mut(class).delivered(sequence) {
+        let outgoing = self.messages.outgoing_mut(class);
+        if let Some((send, timed)) = outgoing.oldest_send_delivered(sequence) {
+            return self.completions.finish_timed(send, Ok(Done::Placed), timed);
+        }
+        match outgoing.delivered(sequence) {
             Delivered::Send(op, timed) => {
                 self.completions.finish_timed(op, Ok(Done::Placed), timed);
             }

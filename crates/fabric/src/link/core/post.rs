@@ -18,7 +18,6 @@ impl Core {
         }
     }
 
-
     /// Checks that can be done here: an operation that the peer refuses would end a lane.
     #[inline]
     pub(super) fn refusal(&self, work: &Work) -> Option<Failure> {

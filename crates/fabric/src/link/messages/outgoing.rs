@@ -185,8 +185,23 @@ impl Outgoing {
         self.timed.take_if(|(timed, _)| *timed == sequence).map(|(_, started)| started)
     }
 
-    /// A message was delivered.
+    /// As [`Outgoing::delivered`], if the message is the oldest, and all of a send: the usual case. Otherwise nothing is changed.
     #[inline]
+    pub(in crate::link) fn oldest_send_delivered(
+        &mut self,
+        sequence: u64,
+    ) -> Option<(Op, Option<Instant>)> {
+        let Some(SentMessage::Send(_)) = self.sent.front().filter(|_| sequence == self.oldest)
+        else {
+            return None;
+        };
+        let Some(SentMessage::Send(send)) = self.sent.pop_front() else { return None };
+        self.oldest += 1;
+        self.drop_delivered();
+        Some((send, self.take_time(sequence)))
+    }
+
+    /// A message was delivered.
     pub(in crate::link) fn delivered(&mut self, sequence: u64) -> Delivered {
         let message = if sequence == self.oldest {
             let oldest = self.sent.pop_front();

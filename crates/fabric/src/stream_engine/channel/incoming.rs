@@ -148,11 +148,11 @@ impl<S: Stream> StreamChannel<S> {
         state: &mut LaneState,
         receiver: &mut dyn PacketReceiver,
     ) -> Result<(), Failure> {
-        if self.incoming.is_none() {
+        if state.packets.are_accepted() && self.incoming.is_none() {
             self.execute_packets(state, receiver)?;
-        }
-        if self.incoming.is_none() && self.unread.0 == self.unread.1 {
-            return Ok(());
+            if self.unread.0 == self.unread.1 {
+                return Ok(());
+            }
         }
         self.execute_frames(state, receiver)
     }

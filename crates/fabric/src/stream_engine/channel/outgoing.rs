@@ -90,12 +90,7 @@ impl<S: Stream> StreamChannel<S> {
         let mut bytes = [0; Header::MAX_BYTES];
         header.encode(&mut bytes);
         if S::WRITES_AT_ONCE && self.queue.is_empty() {
-            self.parts.clear();
-            self.parts.push(IoVec::of_const(&bytes[..header.kind.header_length()]));
-            self.parts.push(IoVec::of_const(packet.head));
-            append(&mut self.parts, packet.body, packet.offset, packet.length);
-            // SAFETY: the parts are bytes of this function, and memory that the caller borrows.
-            self.sent = unsafe { self.stream.write(&self.parts) }.unwrap_or(0);
+            self.sent = self.write_now(&bytes[..header.kind.header_length()], packet);
             if self.sent == header.frame_length() {
                 self.sent = 0;
                 self.set_reported(header.ack);
@@ -103,10 +98,33 @@ impl<S: Stream> StreamChannel<S> {
                 return self.unacknowledged.push_back(PACKET);
             }
         }
-        // An error is found when the rest is written.
         let mut copied = state.packet_buffers.take();
         packet.copy_to(&mut copied);
         self.queue.push_back(Outgoing { header, bytes, payload: Payload::Packet(copied) });
+    }
+
+    /// Writes a packet, as far as the stream takes it; returns the number of bytes.
+    #[inline]
+    fn write_now(&mut self, header: &[u8], packet: &Packet<'_>) -> usize {
+        let parts = [IoVec::of_const(header), IoVec::of_const(packet.head)];
+        let written = match packet.body {
+            [only] => {
+                let address = only.address().wrapping_add(packet.offset);
+                let body = IoVec { address, length: packet.length };
+                // SAFETY: the parts are bytes of the caller, which it borrows; those of the body are within its slice, as
+                // `Packet::check` has found.
+                unsafe { self.stream.write(&[parts[0], parts[1], body]) }
+            }
+            body => {
+                self.parts.clear();
+                self.parts.extend(parts);
+                append(&mut self.parts, body, packet.offset, packet.length);
+                // SAFETY: as above.
+                unsafe { self.stream.write(&self.parts) }
+            }
+        };
+        // An error is found when the rest is written.
+        written.unwrap_or(0)
     }
 
     fn give_up_writing(&mut self) {
