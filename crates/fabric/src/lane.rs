@@ -50,7 +50,7 @@ pub trait Lane: Send {
 
     /// Reads the peer's memory synchronously, if it is mapped; `false`: post a read instead. What this thread read
     /// before is not newer than what it reads.
-    fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    fn read_mapped(&mut self, window: &Window, offset: u64, into: MappedInto<'_>) -> bool {
         let _ = (window, offset, into);
         false
     }
@@ -83,6 +83,27 @@ pub trait Lane: Send {
     /// Ends the lane: the peer can no longer access our memory through it (a hostile one keeps what
     /// it has mapped over `shm`), and [`Lane::poll`] returns everything in flight.
     fn close(&mut self);
+}
+
+/// Where [`Lane::read_mapped`] puts the bytes that it reads.
+#[derive(Debug)]
+pub enum MappedInto<'m> {
+    /// Into registered memory.
+    Slice(&'m Slice),
+    /// Into memory of this process alone, to be parsed.
+    Bytes(&'m mut [u8]),
+}
+
+impl MappedInto<'_> {
+    /// The number of bytes.
+    #[inline]
+    #[allow(clippy::len_without_is_empty, reason = "empty reads are not special")]
+    pub fn len(&self) -> usize {
+        match self {
+            MappedInto::Slice(slice) => slice.len(),
+            MappedInto::Bytes(bytes) => bytes.len(),
+        }
+    }
 }
 
 /// What a lane can do.

@@ -49,7 +49,9 @@ pub mod verbs;
 pub use drive::{AsyncLane, drive};
 pub use error::{Error, ErrorKind};
 pub use exchange::exchange;
-pub use lane::{BUSY_WAIT_TIME, Caps, Lane, PrivateMemoryPath, SPIN_TIME, busy_wait, wait};
+pub use lane::{
+    BUSY_WAIT_TIME, Caps, Lane, MappedInto, PrivateMemoryPath, SPIN_TIME, busy_wait, wait,
+};
 pub use memory::{Memory, Pages};
 pub use op::{Completion, Done, Failure, Op, OpKind, Slices, Work};
 pub use open::open;

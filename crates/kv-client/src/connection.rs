@@ -6,7 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use fabric::link::{Endpoint, Link};
-use fabric::{Completion, Done, Lane, Op, RemoteRegion, Slice, Slices, Window, busy_wait, wait};
+use fabric::{
+    Completion, Done, Lane, MappedInto, Op, RemoteRegion, Slice, Slices, Window, busy_wait, wait,
+};
 use kv_proto::wire::{Answer, BatchHead, ClientHello, ServerHello};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -158,7 +160,8 @@ impl Connection {
     fn try_reading_in_place(&mut self) -> bool {
         if let (Some(pool), 0..MAX_IN_PLACE_ATTEMPTS) = (&self.pool, self.in_place_attempts) {
             self.in_place_attempts += 1;
-            self.in_place = self.link.read_mapped(pool, 0, &self.client_buffer.scratch());
+            let scratch = self.client_buffer.scratch();
+            self.in_place = self.link.read_mapped(pool, 0, MappedInto::Slice(&scratch));
         }
         self.in_place
     }
@@ -224,7 +227,8 @@ impl Connection {
             any = true;
             let (link, pool) = (&mut self.link, &self.pool);
             let mut read_in_place = |at: u64, into: &Slice| {
-                pool.as_ref().is_some_and(|pool| link.read_mapped(pool, at, into))
+                pool.as_ref()
+                    .is_some_and(|pool| link.read_mapped(pool, at, MappedInto::Slice(into)))
             };
             self.batches.finish(tag, &mut read_in_place, complete).map_err(not_received)?;
             if self.in_place {

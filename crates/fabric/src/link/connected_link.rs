@@ -11,9 +11,9 @@ use rustix::time::{ClockId, clock_gettime};
 use super::core::{Core, MessageChannel};
 use super::report::{LinkInfo, Report};
 use crate::error::{Error, ErrorKind};
-use crate::lane::{Caps, Lane};
+use crate::lane::{Caps, Lane, MappedInto};
 use crate::op::{Completion, Failure, Op};
-use crate::region::{Region, Slice};
+use crate::region::Region;
 use crate::remote::{RemoteRegion, Window};
 use crate::session::Session;
 use crate::stats::Stats;
@@ -262,7 +262,7 @@ impl Lane for Link {
     }
 
     #[inline]
-    fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    fn read_mapped(&mut self, window: &Window, offset: u64, into: MappedInto<'_>) -> bool {
         self.core.read_mapped(window, offset, into)
     }
 

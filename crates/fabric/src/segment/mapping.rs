@@ -144,6 +144,15 @@ impl PeerMapping {
         }
     }
 
+    /// As [`PeerMapping::read`], into bytes of this process alone.
+    #[inline]
+    pub(crate) fn read_bytes(&self, bytes: &mut [u8], offset: usize) {
+        assert!(offset + bytes.len() <= self.pages.length);
+        fence(Ordering::Acquire);
+        // SAFETY: just checked; `bytes` is borrowed, and no part of these pages.
+        unsafe { copy(bytes.as_mut_ptr(), self.pages.at_end(offset), bytes.len()) };
+    }
+
     /// The word at an aligned offset, which the caller has checked to be within the window.
     pub(crate) fn word64(&self, offset: usize) -> &AtomicU64 {
         assert!(offset.is_multiple_of(8) && offset + 8 <= self.pages.length);

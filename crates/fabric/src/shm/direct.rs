@@ -4,8 +4,9 @@ use std::sync::atomic::{Ordering, fence};
 
 use super::lane::Connection;
 use super::process::Direction;
+use crate::lane::MappedInto;
 use crate::op::{Failure, Work};
-use crate::region::{Rights, Slice};
+use crate::region::Rights;
 use crate::remote::{AccessMethod, Target, Window};
 use crate::segment::control_block::GrantId;
 use crate::segment::mapping::PeerMapping;
@@ -49,7 +50,7 @@ pub(super) fn direct(work: &Work, connection: &Connection) -> (DirectResult, u64
 pub(super) fn read_mapped(
     window: &Window,
     offset: u64,
-    into: &Slice,
+    into: MappedInto<'_>,
     connection: &Connection,
 ) -> bool {
     let AccessMethod::Mapped(mapping) = window.access_method() else { return false };
@@ -60,7 +61,10 @@ pub(super) fn read_mapped(
     connection.control_block.start_access(mapping.grant());
     let mut granted = mapping.is_granted();
     if granted {
-        mapping.read(std::slice::from_ref(into), offset as usize);
+        match into {
+            MappedInto::Slice(slice) => mapping.read(std::slice::from_ref(slice), offset as usize),
+            MappedInto::Bytes(bytes) => mapping.read_bytes(bytes, offset as usize),
+        }
         // The owner waits for us before it reuses the memory, but with a timeout.
         fence(Ordering::Acquire);
         granted = mapping.is_granted();

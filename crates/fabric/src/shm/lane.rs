@@ -14,10 +14,10 @@ use super::revoker::Revoker;
 use super::ring::Ring;
 use super::share::shareable;
 use crate::error::{Error, ErrorKind};
-use crate::lane::{Caps, Lane, PrivateMemoryPath, next_lane_id};
+use crate::lane::{Caps, Lane, MappedInto, PrivateMemoryPath, next_lane_id};
 use crate::op::{Completion, Done, Failure, Op, Work};
 use crate::packets::{Packet, PacketCounts, PacketReceiver, Packets};
-use crate::region::{Region, RevokeHook, Slice};
+use crate::region::{Region, RevokeHook};
 use crate::remote::{AccessMethod, LaneKind, RemoteRegion, Window};
 use crate::segment::control_block::{ControlBlock, GrantId, PeerControlBlock};
 use crate::segment::mapping::{PeerMapping, is_huge};
@@ -311,7 +311,7 @@ impl Lane for ShmLane {
     }
 
     #[inline]
-    fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    fn read_mapped(&mut self, window: &Window, offset: u64, into: MappedInto<'_>) -> bool {
         window.lane() == self.id
             && self.engine.state.dead().is_none()
             && read_mapped(window, offset, into, &self.connection)

@@ -1,7 +1,7 @@
 //! Reading the peer's memory without an operation.
 
 use fabric::link::Transport;
-use fabric::{Lane, Op, Rights};
+use fabric::{Lane, MappedInto, Op, Rights};
 
 use crate::pair::LinkPair;
 
@@ -17,15 +17,28 @@ fn read_mapped_reads_mapped_memory_and_nothing_else() {
     pair.do_one(Op::write(0, ours.slice(..8), window.at(0))).unwrap();
     assert!(pair.initiator.uses_shared_memory());
     theirs.memory().store(64, 77);
-    assert!(pair.initiator.read_mapped(&window, 64, &ours.slice(128..136)));
+    assert!(pair.initiator.read_mapped(&window, 64, MappedInto::Slice(&ours.slice(128..136))));
     assert_eq!(ours.memory().load(128), 77);
-    assert!(!pair.initiator.read_mapped(&window, 4092, &ours.slice(..8)), "beyond its end");
-    assert!(!pair.initiator.read_mapped(&window, u64::MAX, &ours.slice(..8)), "far beyond");
+    let mut bytes = [0xff; 11];
+    assert!(pair.initiator.read_mapped(&window, 64, MappedInto::Bytes(&mut bytes)));
+    assert_eq!(bytes, [77, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    for at in [4096 - 7, u64::MAX - 7, u64::MAX] {
+        let slice = ours.slice(..8);
+        assert!(!pair.initiator.read_mapped(&window, at, MappedInto::Slice(&slice)), "at {at}");
+        let bytes = MappedInto::Bytes(&mut bytes[..8]);
+        assert!(!pair.initiator.read_mapped(&window, at, bytes), "at {at}");
+    }
     let writable = pair.region(1, 4096, Rights { write: true, ..Rights::NONE });
     let blind = pair.grant(&writable);
-    assert!(!pair.initiator.read_mapped(&blind, 0, &ours.slice(..8)), "not for reading");
+    assert!(
+        !pair.initiator.read_mapped(&blind, 0, MappedInto::Slice(&ours.slice(..8))),
+        "not for reading"
+    );
     drop(theirs);
-    assert!(!pair.initiator.read_mapped(&window, 0, &ours.slice(..8)), "it was revoked");
+    assert!(
+        !pair.initiator.read_mapped(&window, 0, MappedInto::Slice(&ours.slice(..8))),
+        "it was revoked"
+    );
 }
 
 #[test]
@@ -36,5 +49,5 @@ fn read_mapped_is_not_supported_over_tcp() {
     let ours = pair.region(0, 64, Rights::NONE);
     pair.do_one(Op::write(0, ours.slice(..8), window.at(0))).unwrap();
     assert!(!pair.initiator.uses_shared_memory());
-    assert!(!pair.initiator.read_mapped(&window, 0, &ours.slice(..8)));
+    assert!(!pair.initiator.read_mapped(&window, 0, MappedInto::Slice(&ours.slice(..8))));
 }

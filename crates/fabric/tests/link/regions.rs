@@ -2,7 +2,8 @@
 
 use fabric::link::{EndpointSettings, Transport};
 use fabric::{
-    Done, ErrorKind, Failure, Lane, Memory, Op, Pages, Region, RemoteRegion, Rights, Work,
+    Done, ErrorKind, Failure, Lane, MappedInto, Memory, Op, Pages, Region, RemoteRegion, Rights,
+    Work,
 };
 
 use crate::pair::{LinkPair, only, post, settings};
@@ -43,18 +44,22 @@ fn near_memory_is_readable_only_over_shared_memory() {
         let near = Region::same_host(&memory);
         let window = pair.grant(&near);
         let read = pair.do_one(Op::read(1, here.slice(..4), window.at(100)));
-        let mapped = pair.initiator.read_mapped(&window, 100, &here.slice(8..12));
+        let mapped =
+            pair.initiator.read_mapped(&window, 100, MappedInto::Slice(&here.slice(8..12)));
         match transport {
             Transport::Shm => {
                 assert_eq!((read, mapped), (Ok(Done::Placed), true));
                 assert_eq!(here.slice(..12).to_vec(), b"here\0\0\0\0here");
                 assert!(
-                    !pair.initiator.read_mapped(&window, 8190, &here.slice(..4)),
+                    !pair.initiator.read_mapped(&window, 8190, MappedInto::Slice(&here.slice(..4))),
                     "beyond its end"
                 );
                 assert!(!pair.initiator.write_mapped(&window, 0, b"mine", (8, 1)), "read-only");
                 drop(near);
-                assert!(!pair.initiator.read_mapped(&window, 100, &here.slice(..4)), "revoked");
+                assert!(
+                    !pair.initiator.read_mapped(&window, 100, MappedInto::Slice(&here.slice(..4))),
+                    "revoked"
+                );
             }
             _ => assert_eq!((read, mapped), (Err(Failure::Access), false)),
         }

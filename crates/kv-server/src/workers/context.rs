@@ -32,7 +32,8 @@ pub(crate) struct WorkerContext {
     /// The answers being encoded.
     bytes: Vec<u8>,
     /// Empty, to be reused.
-    pub(crate) spare_batch_answers: Vec<BatchAnswers>,
+    #[expect(clippy::vec_box, reason = "they are moved at every step of a batch")]
+    pub(crate) spare_batch_answers: Vec<Box<BatchAnswers>>,
     pub(crate) spare: Vec<Vec<Slice>>,
     pub(crate) tally: Tally,
     /// The number of polled slot blocks.
@@ -94,8 +95,8 @@ impl WorkerContext {
 
     /// Recycled answers, or a new one.
     #[inline]
-    pub(crate) fn batch_answers(&mut self) -> BatchAnswers {
-        self.spare_batch_answers.pop().unwrap_or_else(BatchAnswers::new)
+    pub(crate) fn batch_answers(&mut self) -> Box<BatchAnswers> {
+        self.spare_batch_answers.pop().unwrap_or_else(|| Box::new(BatchAnswers::new()))
     }
 
     /// Encodes answers and copied bytes.
@@ -126,14 +127,14 @@ impl WorkerContext {
     }
 
     /// Recycles a batch that was sent directly, with nothing in flight.
-    pub(crate) fn recycle_sent(&mut self, mut batch_answers: BatchAnswers) {
+    pub(crate) fn recycle_sent(&mut self, mut batch_answers: Box<BatchAnswers>) {
         let holds = batch_answers.take_holds();
         self.spare_batch_answers.push(batch_answers);
         self.release(holds);
     }
 
     /// Recycles a batch that was not sent.
-    pub(crate) fn recycle(&mut self, mut batch_answers: BatchAnswers) {
+    pub(crate) fn recycle(&mut self, mut batch_answers: Box<BatchAnswers>) {
         batch_answers.take_in_place_pins().for_each(|pin| self.engine.index.unpin(pin));
         self.release(batch_answers.take_holds());
         self.spare_batch_answers.push(batch_answers);

@@ -65,16 +65,6 @@ impl ReceiveArea {
         self.region.slice(offset..offset + 8)
     }
 
-    /// The buffer for the client's `CONSUMED` word.
-    pub(crate) fn consumed(&self) -> Slice {
-        let offset = self.offset + CONSUMED_AT;
-        self.region.slice(offset..offset + 8)
-    }
-
-    pub(crate) fn read_consumed(&self) -> u64 {
-        self.region.memory().load(self.offset + CONSUMED_AT)
-    }
-
     /// The words that notify a client whether its slot block is polled.
     fn write_constants(&self) {
         self.region.memory().write(self.offset + WORDS_AT, &0_u64.to_le_bytes());
@@ -96,10 +86,9 @@ fn announced(slot_sequence: u64) -> usize {
 pub(crate) const MAX_MESSAGE_BYTES: usize = 16 << 10;
 /// Receives per connection: further messages wait at the link.
 pub(crate) const RECEIVES: usize = 8;
-/// Buffers for receives and request slots, a slot block's line, three words.
+/// Buffers for receives and request slots, a slot block's line, two words.
 const AREA_BYTES: usize = LINE_AT + 4096;
 const LINE_AT: usize = MAX_MESSAGE_BYTES * (RECEIVES + SlotBlock::SLOTS);
 const WORDS_AT: usize = LINE_AT + 64;
-const CONSUMED_AT: usize = WORDS_AT + 64;
 /// Areas per allocation.
 const AREAS: usize = 16;

@@ -38,9 +38,8 @@ use super::protocol::header::MessageClass;
 use super::rails::Rails;
 use super::rails::connector::{Connector, NewPlan};
 use super::regions::Regions;
-use crate::lane::Caps;
+use crate::lane::{Caps, MappedInto};
 use crate::op::{Completion, Failure, Op, Work};
-use crate::region::Slice;
 use crate::remote::{AccessMethod, Window};
 use crate::stats::Stats;
 
@@ -198,7 +197,12 @@ impl Core {
 
     /// Reads the peer's memory without an operation, if the only lane in use supports it.
     #[inline]
-    pub(super) fn read_mapped(&mut self, window: &Window, offset: u64, into: &Slice) -> bool {
+    pub(super) fn read_mapped(
+        &mut self,
+        window: &Window,
+        offset: u64,
+        into: MappedInto<'_>,
+    ) -> bool {
         let AccessMethod::Link { region } = window.access_method() else { return false };
         self.rails
             .single_active_mut()

@@ -119,7 +119,7 @@ impl Connection {
     /// Starts the work that the answers of a batch wait for.
     fn wait(
         &mut self,
-        batch_answers: BatchAnswers,
+        batch_answers: Box<BatchAnswers>,
         missing: usize,
         pending: PendingWork,
         context: &mut WorkerContext,
@@ -199,7 +199,7 @@ impl Connection {
     }
 
     /// Sends the answers of a batch, or defers them if too many replies are in flight.
-    fn reply(&mut self, batch_answers: BatchAnswers, context: &mut WorkerContext) {
+    fn reply(&mut self, batch_answers: Box<BatchAnswers>, context: &mut WorkerContext) {
         if self.replies.must_wait() && self.peer.client().is_some() {
             self.replies.defer(batch_answers);
         } else {
@@ -210,7 +210,7 @@ impl Connection {
     /// Sends the answers of a batch.
     pub(super) fn send_reply(
         &mut self,
-        mut batch_answers: BatchAnswers,
+        mut batch_answers: Box<BatchAnswers>,
         context: &mut WorkerContext,
     ) {
         let Some(client) = self.peer.client() else {
@@ -287,8 +287,7 @@ impl Connection {
     /// Unpins what the client has finished reading.
     pub(super) fn release_reads(&mut self, context: &mut WorkerContext) {
         if let Some(client) = self.peer.client() {
-            let (buffer, area) = (client.client_buffer(), self.receives.area());
-            self.in_place_reads.release_consumed(&mut self.link, buffer, area, context);
+            self.in_place_reads.release_consumed(&mut self.link, client.client_buffer(), context);
         }
     }
 }

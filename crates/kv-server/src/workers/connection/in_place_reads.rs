@@ -9,14 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
-use fabric::{Lane, Window};
+use fabric::{Lane, MappedInto, Window};
 use kv_proto::wire::SlotBlock;
 use kv_store::Pin;
 
 use super::batch_answers::BatchAnswers;
 use crate::engine::Engine;
 use crate::workers::context::WorkerContext;
-use crate::workers::receive_areas::ReceiveArea;
 
 /// The in-place reads of a client, in the order of their replies.
 pub(crate) struct InPlaceReads {
@@ -80,15 +79,19 @@ impl InPlaceReads {
         &mut self,
         link: &mut Link,
         client_buffer: &Window,
-        area: &ReceiveArea,
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && link.read_mapped(client_buffer, SlotBlock::CONSUMED as u64, &area.consumed())
+            && let mut consumed = [0; 8]
+            && link.read_mapped(
+                client_buffer,
+                SlotBlock::CONSUMED as u64,
+                MappedInto::Bytes(&mut consumed),
+            )
         {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);
-            self.unpin(area.read_consumed());
+            self.unpin(u64::from_le_bytes(consumed));
             context.with_in_place_reads -= usize::from(self.reads.is_empty());
         }
     }

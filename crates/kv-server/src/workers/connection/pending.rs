@@ -12,7 +12,7 @@ use crate::workers::context::WorkerContext;
 
 #[derive(Default)]
 pub(super) struct Pending {
-    batches: Slab<BatchAnswers>,
+    batches: Slab<Box<BatchAnswers>>,
     pub(super) put_fetches: PutFetches,
     pub(super) disk: DiskRequests,
 }
@@ -29,13 +29,17 @@ impl Pending {
     }
 
     /// Adds a batch with this number of missing answers.
-    pub(super) fn insert(&mut self, mut batch_answers: BatchAnswers, missing: usize) -> u32 {
+    pub(super) fn insert(&mut self, mut batch_answers: Box<BatchAnswers>, missing: usize) -> u32 {
         batch_answers.missing = missing;
         self.batches.insert(batch_answers)
     }
 
     /// Sets a missing answer; returns the batch after the last one.
-    pub(super) fn answer(&mut self, target: AnswerIndex, answer: Answer) -> Option<BatchAnswers> {
+    pub(super) fn answer(
+        &mut self,
+        target: AnswerIndex,
+        answer: Answer,
+    ) -> Option<Box<BatchAnswers>> {
         let batch_answers = self.batches.get_mut(target.batch)?;
         batch_answers.answers[target.index] = answer;
         batch_answers.missing -= 1;

@@ -21,7 +21,7 @@ pub(super) struct Replies {
     in_flight: Slab<Reply>,
     /// The number of them in large send buffers.
     large: usize,
-    deferred: VecDeque<BatchAnswers>,
+    deferred: VecDeque<Box<BatchAnswers>>,
 }
 
 struct Reply {
@@ -66,13 +66,13 @@ impl Replies {
     }
 
     /// Defers a reply until fewer are in flight, and those deferred before it are sent.
-    pub(super) fn defer(&mut self, batch_answers: BatchAnswers) {
+    pub(super) fn defer(&mut self, batch_answers: Box<BatchAnswers>) {
         self.deferred.push_back(batch_answers);
     }
 
     /// The oldest deferred reply, if it can be sent now.
     #[inline]
-    pub(super) fn next_deferred(&mut self) -> Option<BatchAnswers> {
+    pub(super) fn next_deferred(&mut self) -> Option<Box<BatchAnswers>> {
         if self.is_full() { None } else { self.deferred.pop_front() }
     }
 
@@ -83,7 +83,7 @@ impl Replies {
     /// Queues the writes of a batch, whose answers are in the buffer.
     pub(super) fn write(
         &mut self,
-        mut batch_answers: BatchAnswers,
+        mut batch_answers: Box<BatchAnswers>,
         buffer: SendBuffer,
         client_buffer: &Window,
         max_slices: usize,
@@ -220,7 +220,7 @@ mod tests {
         let mut replies = Replies { large: MAX_LARGE, ..Replies::default() };
         for tag in 1..=3 {
             assert!(replies.must_wait());
-            let mut batch_answers = BatchAnswers::new();
+            let mut batch_answers = Box::new(BatchAnswers::new());
             batch_answers.head.tag = tag;
             replies.defer(batch_answers);
         }

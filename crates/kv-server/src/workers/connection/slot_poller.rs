@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{Ordering, fence};
 
 use fabric::link::Link;
-use fabric::{Lane, Op, Slices, Window, Work};
+use fabric::{Lane, MappedInto, Op, Slices, Window, Work};
 use kv_proto::wire::{RequestSlot, SlotBlock};
 
 use super::client::Client;
@@ -52,8 +52,9 @@ enum PollState {
 /// The result of [`SlotPoller::read_client_line`].
 pub(super) enum LineRead {
     NotReady,
-    /// The client's cache line was read, to be [taken](SlotPoller::take_client_line); `last`: polling ends with it.
+    /// The client's cache line was read; `last`: polling ends with it.
     Ready {
+        line: ClientLine,
         last: bool,
     },
     /// Reading would cost a round trip: messages are better.
@@ -181,10 +182,14 @@ impl SlotPoller {
             // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
-        if link.read_mapped(client_buffer, SlotBlock::CLIENT as u64, &area.line()) {
+        let mut bytes = [0; SlotBlock::LINE];
+        let into = MappedInto::Bytes(&mut bytes);
+        if link.read_mapped(client_buffer, SlotBlock::CLIENT as u64, into) {
             self.requested = false;
-            self.flag_set_before_read |= std::mem::take(&mut self.flag_set);
-            return LineRead::Ready { last: self.state == PollState::LastRead };
+            let flags_set = [&mut self.flag_set, &mut self.flag_set_before_read];
+            let flag_set = flags_set.map(std::mem::take) != [false; 2];
+            let line = ClientLine { bytes, flag_set };
+            return LineRead::Ready { line, last: self.state == PollState::LastRead };
         }
         // The link has switched to another path.
         if self.state == PollState::On && !link.uses_shared_memory() {
@@ -215,7 +220,7 @@ impl SlotPoller {
         }
     }
 
-    /// Takes the line that was read. For flags that were set after the read was posted, the line is read again.
+    /// Takes the line that an operation has read. For flags that were set after the read was posted, the line is read again.
     #[inline]
     pub(super) fn take_client_line(&mut self, area: &ReceiveArea) -> ClientLine {
         let mut bytes = [0; SlotBlock::LINE];
@@ -234,7 +239,7 @@ impl SlotPoller {
         })
     }
 
-    /// Reads the message of a slot; returns its length if it was read directly.
+    /// Reads the message of a slot; `true` if it was read directly.
     #[inline]
     pub(super) fn read_message(
         &mut self,
@@ -243,20 +248,23 @@ impl SlotPoller {
         client_buffer: &Window,
         area: &ReceiveArea,
         ops: &mut VecDeque<Op>,
-    ) -> Result<Option<usize>, &'static str> {
+        message: &mut Vec<u8>,
+    ) -> Result<bool, &'static str> {
         let at = u64::from(slot.at) * RequestSlot::UNIT as u64;
         let length = usize::from(slot.length);
         if length > MAX_MESSAGE_BYTES || at + length as u64 > client_buffer.len() {
             return Err("a request slot points outside the client buffer");
         }
-        let into = area.announced(slot_sequence, length);
-        if link.read_mapped(client_buffer, at, &into) {
-            return Ok(Some(length));
+        // Copied before it is parsed: the client can still change it.
+        message.resize(length, 0);
+        if link.read_mapped(client_buffer, at, MappedInto::Bytes(message)) {
+            return Ok(true);
         }
+        let into = area.announced(slot_sequence, length);
         let id = CompletionId::SlotBlock(SlotBlockOp::Slot(slot_sequence));
         ops.push_back(Op::read(id.encode(), into, client_buffer.at(at)));
         self.in_flight += 1;
-        Ok(None)
+        Ok(false)
     }
 
     /// Wakes a client that slept, or was about to, when a flag was set.

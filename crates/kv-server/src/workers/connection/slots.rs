@@ -5,7 +5,7 @@ use kv_proto::wire::{Message, SlotBlock};
 
 use super::Connection;
 use super::completion_id::SlotBlockOp;
-use super::slot_poller::LineRead;
+use super::slot_poller::{ClientLine, LineRead};
 use crate::workers::context::WorkerContext;
 
 impl Connection {
@@ -20,8 +20,8 @@ impl Connection {
                 self.end_polling();
                 false
             }
-            LineRead::Ready { last } => {
-                let announced = self.serve_client_line(context);
+            LineRead::Ready { line, last } => {
+                let announced = self.serve_client_line(&line, context);
                 if last {
                     self.poller.stop(context);
                 }
@@ -48,50 +48,64 @@ impl Connection {
         let is_ok = completion.outcome.is_ok();
         self.poller.completed(op, is_ok, context);
         match op {
-            SlotBlockOp::Line => is_ok && self.serve_client_line(context),
+            SlotBlockOp::Line => is_ok && self.serve_line_read(context),
             SlotBlockOp::LastLine => {
-                let announced = is_ok && self.serve_client_line(context);
+                let announced = is_ok && self.serve_line_read(context);
                 self.poller.stop(context);
                 announced
             }
             SlotBlockOp::State | SlotBlockOp::Wake => false,
             SlotBlockOp::Slot(slot_sequence) => {
                 if let (true, Work::Read { into, .. }) = (is_ok, &completion.work) {
-                    self.serve_announced(slot_sequence, into.total(), context);
+                    let mut message = std::mem::take(&mut context.message);
+                    message.resize(into.total(), 0);
+                    self.receives.area().read_announced(slot_sequence, &mut message);
+                    self.serve_announced(slot_sequence, message, context);
                 }
                 true
             }
         }
     }
 
-    /// Serves the batches that the client's cache line announces; returns whether there were any.
-    fn serve_client_line(&mut self, context: &mut WorkerContext) -> bool {
+    /// Serves the batches of the client's cache line, which an operation has read; returns whether there were any.
+    fn serve_line_read(&mut self, context: &mut WorkerContext) -> bool {
         let line = self.poller.take_client_line(self.receives.area());
+        self.serve_client_line(&line, context)
+    }
+
+    /// Serves the batches that the client's cache line announces; returns whether there were any.
+    #[inline]
+    fn serve_client_line(&mut self, line: &ClientLine, context: &mut WorkerContext) -> bool {
         let mut any = false;
         while let Some(client) = self.peer.client()
-            && let Some(slot) = self.poller.next_slot(&line)
+            && let Some(slot) = self.poller.next_slot(line)
         {
             any = true;
             let (area, ops) = (self.receives.area(), &mut self.ops);
             let client_buffer = client.client_buffer();
-            match self.poller.read_message(slot, &mut self.link, client_buffer, area, ops) {
-                Ok(Some(length)) => self.serve_announced(slot.0, length, context),
-                Ok(None) => {}
+            let mut message = std::mem::take(&mut context.message);
+            let (poller, link) = (&mut self.poller, &mut self.link);
+            match poller.read_message(slot, link, client_buffer, area, ops, &mut message) {
+                Ok(true) => self.serve_announced(slot.0, message, context),
+                Ok(false) => context.message = message,
                 Err(why) => {
+                    context.message = message;
                     self.close(why);
                     return true;
                 }
             }
         }
-        self.poller.wake(&line, &mut self.ops);
+        self.poller.wake(line, &mut self.ops);
         any
     }
 
-    /// Serves the batch of a request slot, whose message is in the receive area.
-    fn serve_announced(&mut self, slot_sequence: u64, length: usize, context: &mut WorkerContext) {
-        let mut message = std::mem::take(&mut context.message);
-        message.resize(length, 0);
-        self.receives.area().read_announced(slot_sequence, &mut message);
+    /// Serves the batch of a request slot, and returns the message to the context.
+    fn serve_announced(
+        &mut self,
+        slot_sequence: u64,
+        message: Vec<u8>,
+        context: &mut WorkerContext,
+    ) {
         let served = match Message::parse(&message) {
             Ok(Message::Batch(batch)) if has_completion_flag(batch.head.at) => {
                 self.answer(&message, batch, Some(slot_sequence), context)

@@ -2,10 +2,11 @@
 
 use super::RailLane;
 use crate::error::Error;
+use crate::lane::MappedInto;
 use crate::link::rails::keys::RegionKey;
 use crate::link::rails::probe::{PROBE_BYTES, ProbeStep};
 use crate::op::Work;
-use crate::region::{Region, Slice};
+use crate::region::Region;
 use crate::remote::{RemoteRegion, Window};
 
 impl RailLane {
@@ -40,7 +41,12 @@ impl RailLane {
 
     /// Reads the peer's memory without an operation, if the lane supports it.
     #[inline]
-    pub(in crate::link) fn read_mapped(&mut self, region: u64, offset: u64, into: &Slice) -> bool {
+    pub(in crate::link) fn read_mapped(
+        &mut self,
+        region: u64,
+        offset: u64,
+        into: MappedInto<'_>,
+    ) -> bool {
         match self.keys.get(region) {
             Some(RegionKey::Usable(window)) if !self.closed => {
                 self.lane.read_mapped(window, offset, into)
