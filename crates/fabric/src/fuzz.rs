@@ -59,6 +59,9 @@ mod stream_engine_target {
     use crate::setup::register_software;
     use crate::stream_engine::{Stream, StreamEngine};
 
+    /// The longest packet that the engine accepts.
+    const MAX_PACKET_BYTES: usize = 512;
+
     /// A peer that sends the fuzzer's bytes, in chunks of the fuzzer's size, and ignores what it receives.
     struct FuzzedPeer {
         sends: Vec<u8>,
@@ -121,6 +124,7 @@ mod stream_engine_target {
             blocked: false,
         };
         let mut engine = StreamEngine::new([peer], Duration::from_secs(3600));
+        engine.state.accept_packets(MAX_PACKET_BYTES);
         let keys = regions.each_ref().map(|region| engine.state.grants.add(region).expect("a row"));
         for header in sends.chunks_exact_mut(64) {
             if let Some(key) = keys.get(usize::from(header[24])) {
@@ -147,9 +151,15 @@ mod stream_engine_target {
         }
         engine.flush();
         let (mut done, mut seen) = (Vec::new(), HashSet::new());
-        for _ in 0..sends.len() / (usize::from(*chunk) + 1) + 8 {
-            engine.poll(&mut done);
+        let mut packets: Vec<Vec<u8>> = Vec::new();
+        for poll in 0..sends.len() / (usize::from(*chunk) + 1) + 8 {
+            match poll % 2 {
+                0 => engine.poll(&mut done),
+                _ => engine.poll_packets(&mut packets, &mut done).arrived as usize,
+            };
         }
+        let longest = packets.iter().map(Vec::len).max();
+        assert!(longest.is_none_or(|longest| longest <= MAX_PACKET_BYTES), "{longest:?}");
         engine.close(crate::Failure::Flushed);
         engine.poll(&mut done);
         for completion in &done {

@@ -90,7 +90,7 @@ pub trait Lane: Send {
 pub enum MappedInto<'m> {
     /// Into registered memory.
     Slice(&'m Slice),
-    /// Into memory of this process alone, to be parsed.
+    /// Into memory of this process alone, to be parsed. Aligned words are read whole if the destination is aligned like them.
     Bytes(&'m mut [u8]),
 }
 

@@ -239,8 +239,8 @@ impl Connection {
     }
 
     /// Polls completion flags as long as an answer usually takes, without reading the clock; returns
-    /// whether one was set. The link is polled only now and then: it sends heartbeats, and acknowledges what the store has sent, which
-    /// polls its link more often until then.
+    /// whether one was set. The link is polled only now and then, for its heartbeats and acknowledgements: as long as something is
+    /// not acknowledged, the store polls its link in every round.
     #[inline]
     pub(crate) fn poll_briefly(
         &mut self,

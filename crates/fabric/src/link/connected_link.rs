@@ -23,7 +23,8 @@ use crate::timer::Timer;
 ///
 /// Differences: an operation fails only if it could never succeed, or if the peer is lost; in the latter case one with
 /// an unknown outcome completes with [`Failure::Unknown`]. Messages and
-/// immediate data arrive in the order in which they were posted; writes and reads are unordered. If a message
+/// immediate data arrive in the order in which they were posted; writes and reads are unordered, and a poll may return a receive before
+/// operations that the peer has seen earlier. If a message
 /// is longer than the next receive, that receive fails with `TooLong`, and the message waits for another. Atomic
 /// operations are executed by the peer's CPU.
 pub struct Link {

@@ -205,6 +205,9 @@ fn walk(
     let mut offset = (at % RING_BYTES as u64) as usize;
     if offset + length <= RING_BYTES {
         for part in parts {
+            if length == 0 {
+                break;
+            }
             let count = part.length.min(length);
             run(offset, part.address, count);
             (offset, length) = (offset + count, length - count);

@@ -56,6 +56,7 @@ macro_rules! packet_lane {
     ($make:expr $(, $ordered:ident)?) => {
         each_case! { packets, $make;
             packets_of_every_size_arrive_once_and_in_order
+            packets_that_fill_a_ring_exactly_arrive
             many_packets_wait_for_a_peer_that_does_not_poll
             a_packet_that_is_too_long_ends_the_lane
             a_packet_that_nobody_accepts_ends_the_lane

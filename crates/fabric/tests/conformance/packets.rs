@@ -23,6 +23,18 @@ pub(crate) fn packets_of_every_size_arrive_once_and_in_order(mut pair: Pair) {
     until_delivered(&mut pair, 300);
 }
 
+/// With the header of its frame and the mark of a record, each packet fills five cache lines; so one of them ends where the ring does.
+pub(crate) fn packets_that_fill_a_ring_exactly_arrive(mut pair: Pair) {
+    accept(&mut pair);
+    let body = Body::new(&pair, 280);
+    for number in 0..4200 {
+        body.send(&mut pair, number, 280);
+        let received = receive(&mut pair, 1);
+        assert_eq!(received[0][..HEAD], number.to_le_bytes());
+        assert!(received[0][HEAD..] == *body.bytes(number, 280), "packet {number}");
+    }
+}
+
 /// The sender's stream is full, so the rest is queued there.
 pub(crate) fn many_packets_wait_for_a_peer_that_does_not_poll(mut pair: Pair) {
     accept(&mut pair);
@@ -135,9 +147,10 @@ fn accept(pair: &mut Pair) {
     }
 }
 
-/// What packets are sent from: memory in two slices.
+/// What packets are sent from: memory in one slice, and the same in two.
 struct Body {
-    slices: [Slice; 2],
+    whole: [Slice; 1],
+    halves: [Slice; 2],
     pattern: Vec<u8>,
 }
 
@@ -146,7 +159,8 @@ impl Body {
         let pattern: Vec<u8> = (0..length + OFFSETS).map(|at| (at * 31 % 251) as u8).collect();
         let region = pair.a.region_with(&pattern);
         let middle = pattern.len() / 3;
-        Body { slices: [region.slice(..middle), region.slice(middle..)], pattern }
+        let halves = [region.slice(..middle), region.slice(middle..)];
+        Body { whole: [region.slice(..)], halves, pattern }
     }
 
     /// What a packet contains.
@@ -159,7 +173,8 @@ impl Body {
     fn send(&self, pair: &mut Pair, number: u64, size: usize) {
         let head = number.to_le_bytes();
         let offset = number as usize % OFFSETS;
-        let packet = Packet { head: &head, body: &self.slices, offset, length: size };
+        let body = if number.is_multiple_of(2) { &self.halves[..] } else { &self.whole[..] };
+        let packet = Packet { head: &head, body, offset, length: size };
         let packets = pair.a.lane.packets().expect("it has packets");
         assert!(packets.send(&mut VecDeque::new(), packet));
         packets.flush();

@@ -13,7 +13,7 @@ pub(super) struct CompletionQueue {
     /// The caller's unfinished operations, not counting receives.
     in_flight: usize,
     done: Vec<Completion>,
-    /// A reused buffer for a lane's completions while they are handled.
+    /// A reused buffer for a lane's completions, while it is polled and while they are handled.
     batch: Vec<Completion>,
     stats: Arc<Stats>,
     /// The number of operations posted.
@@ -69,7 +69,7 @@ impl CompletionQueue {
         }
     }
 
-    /// Counts an operation that is more than one operation of a lane; returns the time if it is to be timed.
+    /// Counts an operation that is not one of a lane; returns the time if it is to be timed.
     pub(super) fn posted_in_steps(&mut self) -> Option<Instant> {
         self.posted += 1;
         self.posted.is_multiple_of(OPS_PER_LATENCY_SAMPLE).then(Instant::now)
@@ -98,7 +98,7 @@ impl CompletionQueue {
         }
     }
 
-    /// The vector that lanes append their completions to.
+    /// The collected completions.
     #[inline]
     pub(super) fn buffer(&mut self) -> &mut Vec<Completion> {
         &mut self.done

@@ -1,7 +1,7 @@
 //! The caller's unfinished operations, and the operations of lanes they consist of.
 //!
-//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one; the others, each a [`MultiStepOp`],
-//! have a row, to which their chunks and messages refer. A row whose bytes are not all split into chunks is in `waiting` or
+//! A [`LaneOp`] is one operation of a lane. Most of the caller's operations are a single one, or a single message in a packet, which is kept
+//! with its sequence number in `messages/outgoing.rs`; the others, each a [`MultiStepOp`], have a row, to which their chunks and messages refer. A row whose bytes are not all split into chunks is in `waiting` or
 //! `key_pending`, never in both. Once a row is removed it is in no list, since it is reused.
 //!
 //! How an operation gets from its posting to its completion (functions of `Core`, in `core/`):
@@ -10,19 +10,20 @@
 //! |---|---|---|---|
 //! | posted | completed | it is refused | `post.rs` `refuse` |
 //! | posted | whole, on a lane | a short write or read, and a rail has capacity | `fast_path.rs` `post_whole`, `post.rs` `start_whole` |
+//! | posted | on a lane, numbered, without a row | a short send, and the only rail in use has packets | `fast_path.rs` `post_short_sends` |
 //! | posted | a row, in `waiting` | another write or read | `post.rs` `start_operation` |
-//! | posted | a row, its message queued | a send or an atomic operation | `post.rs` `start_operation` |
+//! | posted | a row, its message queued | another send, or an atomic operation | `post.rs` `start_operation` |
 //! | posted | a row, chunk and message on one lane | a short write with immediate data; the lane is ordered | `post.rs` `start_with_imm` |
 //! | `waiting` | `key_pending`, and back | its region has no key on the rails in use; keys or rails have changed | `chunks.rs` `post_chunks`; [`Operations::retry_key_pending`] |
 //! | `waiting`, `retries` | a chunk on a lane | a rail has capacity | `chunks.rs` `post_chunks` |
 //! | a message queued | on a lane, numbered | a rail and the peer have capacity | `send.rs` `send_next` |
-//! | on a lane | placed | its completion | `fast_path.rs` `finish_whole`, `completions.rs` `took_effect` |
-//! | on a lane | unconfirmed, at its rail | the lane failed | `completions.rs` `lost` |
+//! | on a lane | placed | its completion, or the count of delivered packets | `fast_path.rs` `finish_whole`, `completions.rs` `took_effect`, `handle_packets` |
+//! | on a lane | unconfirmed, at its rail | the lane failed | `completions.rs` `lost`, `packets_ended` |
 //! | unconfirmed | placed | both ends are closed, the lane was ordered, and the peer received it or a later message | `fence.rs` `resolve` |
-//! | unconfirmed | `retries` (what was whole gets a row), or its message queued again | both ends are closed, otherwise | `fence.rs` `retry`, `send.rs` `resend` |
+//! | unconfirmed | `retries`, or its message queued again (what had no row gets one) | both ends are closed, otherwise | `fence.rs` `retry`, `send.rs` `resend` |
 //! | its message to be sent again | `deferred` | it has immediate data whose chunks are not placed | `send.rs` `resend`; back in `completions.rs` `progress` |
 //! | all chunks placed | its message queued | immediate data follows | `completions.rs` `progress` |
-//! | all placed and delivered | completed | a whole operation; a row; an atomic operation, with its answer | `completions.rs` `took_effect`; `progress`; `receive.rs` `answered` |
+//! | all placed and delivered | completed | a whole operation; a row; an atomic operation, with its answer | `completions.rs` `took_effect`, `message_delivered`, `progress`; `receive.rs` `answered` |
 //! | a chunk, or unconfirmed | completed with a failure | it can never succeed; its other chunks have completed | `chunks.rs` `abandon`, `completions.rs` `unsupported`, `fence.rs` `retry` |
 //! | any | completed | the link has ended, and its lanes have returned all | `ending.rs` `finish_end` |
 

@@ -74,8 +74,7 @@ impl MultiStepOp {
         }
     }
 
-    /// A send whose only message was sent.
-    #[inline]
+    /// A send whose only message was sent, and is sent again.
     pub(in crate::link) fn sent(op: Op, timed: Option<Instant>) -> Self {
         let total = op.work.total() as u64;
         MultiStepOp {

@@ -102,30 +102,29 @@ impl<S: Stream> StreamChannel<S> {
     /// Collects the parts to read into: the rest of a payload, then the buffer. Returns their length.
     fn collect_parts(&mut self, state: &LaneState) -> usize {
         self.move_unread();
+        let filled = self.unread.1;
         self.parts.clear();
-        if let Some(incoming) = &mut self.incoming {
-            let left = incoming.left();
-            match &mut incoming.sink {
-                Sink::Region(slice) => {
-                    append(&mut self.parts, std::slice::from_ref(slice), incoming.placed, left);
-                }
-                Sink::Receive(op) => {
-                    append(&mut self.parts, op.work.local(), incoming.placed, left);
-                }
-                Sink::Operation(id) => {
-                    let (slices, start, _) = state.operations.local(*id).unwrap_or_default();
-                    append(&mut self.parts, slices, start + incoming.placed, left);
-                }
-                Sink::Packet(bytes) => {
-                    self.parts.push(IoVec::of_bytes(&mut bytes[incoming.placed..]));
-                }
+        let Some(incoming) = &mut self.incoming else { return 0 };
+        let left = incoming.left();
+        match &mut incoming.sink {
+            Sink::Region(slice) => {
+                append(&mut self.parts, std::slice::from_ref(slice), incoming.placed, left);
+            }
+            Sink::Receive(op) => {
+                append(&mut self.parts, op.work.local(), incoming.placed, left);
+            }
+            Sink::Operation(id) => {
+                let (slices, start, _) = state.operations.local(*id).unwrap_or_default();
+                append(&mut self.parts, slices, start + incoming.placed, left);
+            }
+            Sink::Packet(bytes) => {
+                self.parts.push(IoVec::of_bytes(&mut bytes[incoming.placed..]));
             }
         }
         self.parts.truncate(MAX_PARTS - 1);
-        let filled = self.unread.1;
         // A payload in more parts than fit must be complete before the buffer is filled.
         let listed: usize = self.parts.iter().map(|part| part.length).sum();
-        if self.incoming.as_ref().is_none_or(|incoming| incoming.left() == listed) {
+        if listed == left {
             self.parts.push(IoVec::of_bytes(&mut self.buffer[filled..]));
         }
         self.parts.iter().map(|part| part.length).sum()

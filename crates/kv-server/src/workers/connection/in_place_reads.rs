@@ -82,16 +82,16 @@ impl InPlaceReads {
         context: &mut WorkerContext,
     ) {
         if !self.reads.is_empty()
-            && let mut consumed = [0; 8]
+            && let mut consumed = AlignedWord([0; 8])
             && link.read_mapped(
                 client_buffer,
                 SlotBlock::CONSUMED as u64,
-                MappedInto::Bytes(&mut consumed),
+                MappedInto::Bytes(&mut consumed.0),
             )
         {
             // The client's reads happen before its write of this word.
             fence(Ordering::Acquire);
-            self.unpin(u64::from_le_bytes(consumed));
+            self.unpin(u64::from_le_bytes(consumed.0));
             context.with_in_place_reads -= usize::from(self.reads.is_empty());
         }
     }
@@ -112,6 +112,10 @@ impl InPlaceReads {
         }
     }
 }
+
+/// Aligned, so that it is read whole.
+#[repr(align(8))]
+struct AlignedWord([u8; 8]);
 
 impl Drop for InPlaceReads {
     fn drop(&mut self) {

@@ -182,13 +182,13 @@ impl SlotPoller {
             // Our writes must precede this read: the client does both in the opposite order.
             fence(Ordering::SeqCst);
         }
-        let mut bytes = [0; SlotBlock::LINE];
-        let into = MappedInto::Bytes(&mut bytes);
+        let mut line = AlignedLine([0; SlotBlock::LINE]);
+        let into = MappedInto::Bytes(&mut line.0);
         if link.read_mapped(client_buffer, SlotBlock::CLIENT as u64, into) {
             self.requested = false;
             let flags_set = [&mut self.flag_set, &mut self.flag_set_before_read];
             let flag_set = flags_set.map(std::mem::take) != [false; 2];
-            let line = ClientLine { bytes, flag_set };
+            let line = ClientLine { bytes: line.0, flag_set };
             return LineRead::Ready { line, last: self.state == PollState::LastRead };
         }
         // The link has switched to another path.
@@ -277,6 +277,10 @@ impl SlotPoller {
         }
     }
 }
+
+/// Aligned, so that its words are read whole.
+#[repr(align(64))]
+struct AlignedLine([u8; SlotBlock::LINE]);
 
 impl ClientLine {
     #[inline]
