@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use fabric::{Lane, Op, Packet, Rights, Slice};
+use fabric::{Lane, Op, Packet, PacketCounts, Rights, Slice};
 
-use crate::pair::{Pair, TIMEOUT, step_until};
+use crate::pair::{End, Pair, TIMEOUT, step_until};
 
 pub(crate) fn packets_of_every_size_arrive_once_and_in_order(mut pair: Pair) {
     accept(&mut pair);
@@ -94,7 +94,7 @@ pub(crate) fn the_end_of_a_lane_is_reported_behind_its_packets(mut pair: Pair) {
     pair.a.lane.close();
     let mut received = Vec::new();
     let started = Instant::now();
-    while pair.b.poll_packets(&mut received).ended.is_none() {
+    while poll_packets(&mut pair.b, &mut received).ended.is_none() {
         assert!(started.elapsed() < TIMEOUT, "the end was not reported");
         pair.poll_both();
         // A simulated peer that closes says nothing: an operation finds out.
@@ -116,7 +116,7 @@ pub(crate) fn a_sleeping_end_is_woken_by_a_packet(mut pair: Pair) {
         let sleeper = scope.spawn(move || {
             let (mut received, started) = (Vec::new(), Instant::now());
             while received.is_empty() && started.elapsed() < TIMEOUT {
-                b.poll_packets(&mut received);
+                poll_packets(&mut b, &mut received);
                 if received.is_empty() && b.lane.arm() {
                     sleep(&*b.lane);
                 }
@@ -187,20 +187,25 @@ fn receive(pair: &mut Pair, count: usize) -> Vec<Vec<u8>> {
     while received.len() < count {
         assert!(started.elapsed() < TIMEOUT, "{} of {count} packets", received.len());
         pair.poll_both();
-        pair.b.poll_packets(&mut received);
-        pair.a.poll_packets(&mut Vec::new());
+        poll_packets(&mut pair.b, &mut received);
+        poll_packets(&mut pair.a, &mut Vec::new());
     }
     assert_eq!(received.len(), count);
     received
 }
 
+/// Polls a lane; appends the packets that have arrived.
+fn poll_packets(end: &mut End, received: &mut Vec<Vec<u8>>) -> PacketCounts {
+    end.lane.packets().expect("it has packets").poll(received, &mut end.done)
+}
+
 fn until_delivered(pair: &mut Pair, count: u64) {
     let started = Instant::now();
-    while pair.a.poll_packets(&mut Vec::new()).delivered < count {
+    while poll_packets(&mut pair.a, &mut Vec::new()).delivered < count {
         assert!(started.elapsed() < TIMEOUT, "they were not delivered");
         pair.poll_both();
     }
-    assert_eq!(pair.a.poll_packets(&mut Vec::new()).delivered, count);
+    assert_eq!(poll_packets(&mut pair.a, &mut Vec::new()).delivered, count);
 }
 
 /// Both ends report that the lane has ended, and no packet arrives.
@@ -208,7 +213,7 @@ fn assert_ends(pair: &mut Pair) {
     let started = Instant::now();
     loop {
         let mut received = Vec::new();
-        let ended = [&mut pair.a, &mut pair.b].map(|end| end.poll_packets(&mut received).ended);
+        let ended = [&mut pair.a, &mut pair.b].map(|end| poll_packets(end, &mut received).ended);
         assert!(received.is_empty(), "a packet that must not arrive");
         if ended.iter().all(Option::is_some) {
             return;

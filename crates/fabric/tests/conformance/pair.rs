@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use fabric::{
-    Completion, Done, Fabric, Failure, Lane, Memory, Op, PacketCounts, Pages, Region, Rights, Side,
-    Window,
+    Completion, Done, Fabric, Failure, Lane, Memory, Op, Pages, Region, Rights, Side, Window,
 };
 
 /// Two connected ends.
@@ -30,7 +29,7 @@ pub(crate) struct Pair {
 pub(crate) struct End {
     pub(crate) fabric: Arc<dyn Fabric>,
     pub(crate) lane: Box<dyn Lane>,
-    done: Vec<Completion>,
+    pub(crate) done: Vec<Completion>,
 }
 
 /// Advances simulated time until `ended`, for ends in other threads.
@@ -144,11 +143,6 @@ impl Pair {
 }
 
 impl End {
-    /// Polls the lane; appends the packets that have arrived.
-    pub(crate) fn poll_packets(&mut self, received: &mut Vec<Vec<u8>>) -> PacketCounts {
-        self.lane.packets().expect("it has packets").poll(received, &mut self.done)
-    }
-
     pub(crate) fn post(&mut self, op: Op) {
         self.post_all(vec![op]);
     }

@@ -119,7 +119,7 @@ impl<S: Stream> StreamChannel<S> {
                 self.parts.clear();
                 self.parts.extend(parts);
                 append(&mut self.parts, body, packet.offset, packet.length);
-                // SAFETY: as above.
+                // SAFETY: the parts are bytes and slices of the packet, which the caller borrows.
                 unsafe { self.stream.write(&self.parts) }
             }
         };
