@@ -152,7 +152,7 @@ fn a_program_that_no_unit_can_start_is_invalid_usage() {
         assert!(code == Some(2) && error.contains("absolute path"), "{error}");
     }
     let there = machine.path("wirelane");
-    fs::copy(PROGRAM, &there).expect("a copy");
+    copy(PROGRAM, &there);
     assert!(there.starts_with("/tmp"), "where units have a folder of their own");
     let output = Command::new(there).args(["install", "plan"]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));

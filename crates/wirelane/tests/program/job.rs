@@ -4,7 +4,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use super::{json, stderr, stdout, wirelane};
+use super::{copy, json, stderr, stdout, wirelane};
 
 /// The device plugin's variable for the pod in `pod.json`.
 const INFO: &str = r#"{"0000:3b:02.6":{"generic":{"deviceID":"0000:3b:02.6"},"rdma":{"rdma_cm":"/dev/infiniband/rdma_cm","rdma_dev":"mlx5_4","uverbs":"/dev/infiniband/uverbs4"}}}"#;
@@ -180,7 +180,7 @@ fn the_soft_memlock_limit_is_raised_and_a_low_one_is_reported() {
 fn for_everybody(folder: &Path) -> (String, String) {
     let place = |name: &str, of: &str| {
         let path = folder.join(name);
-        std::fs::copy(of, &path).expect("a copy");
+        copy(of, &path);
         path.to_str().expect("a plain path").to_owned()
     };
     let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);

@@ -44,6 +44,7 @@ mod web;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Output, Stdio};
 use std::time::Duration;
 
@@ -69,6 +70,13 @@ fn stdout(output: &Output) -> String {
 
 fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("text")
+}
+
+/// Copies a file that may be executed. Another process copies it: one that another test starts while this one has a file open for
+/// writing inherits that, and a file that is open for writing cannot be executed.
+fn copy(from: &str, to: &Path) {
+    let copied = Command::new("cp").args([from.as_ref(), to.as_os_str()]).status();
+    assert!(copied.expect("cp runs").success(), "copy {from}");
 }
 
 fn json(text: &str) -> Value {
