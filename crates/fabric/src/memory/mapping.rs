@@ -6,12 +6,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
+use rustix::mm::{Advice, ProtFlags, madvise, munmap};
+
+use super::aligned_mapping::{HUGE_PAGE, map_shared};
 
 /// A shared mapping of a memfd of our own.
 #[derive(Debug)]
@@ -48,8 +50,7 @@ impl Mapping {
         // If the file became shorter, processes that map it would get a SIGBUS.
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW)?;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // SAFETY: the kernel chooses the address, so no mapping is replaced.
-        let address = unsafe { mmap(null_mut(), length, protection, MapFlags::SHARED, &file, 0) }?;
+        let address = map_shared(&file, length, protection)?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(Mapping { file, address, length, page_size, shared_for_writing: Mutex::new(false) })
     }
@@ -90,6 +91,22 @@ impl Mapping {
         }
     }
 
+    /// Replaces the plain pages of this range by huge ones, where they are complete and not pinned by a device; returns the number
+    /// of its bytes in huge pages. Other processes that map the file get them too.
+    pub(super) fn collapse(&self, start: usize, length: usize) -> usize {
+        if self.page_size >= HUGE_PAGE {
+            return length;
+        }
+        let whole = length - length % HUGE_PAGE;
+        let huge = (start..start + whole).step_by(HUGE_PAGE).filter(|at| {
+            // SAFETY: the range is within the mapping: `prefault` splits `length()`.
+            let from = unsafe { self.address.add(*at).as_ptr() };
+            // SAFETY: `from` and the huge page after it are within the mapping; collapsing changes no byte.
+            unsafe { libc::madvise(from.cast(), HUGE_PAGE, libc::MADV_COLLAPSE) == 0 }
+        });
+        huge.count() * HUGE_PAGE
+    }
+
     /// Atomically adds zero to a word of every page, which faults it in and cannot undo a concurrent write.
     fn touch(&self, start: usize, length: usize) {
         for page in (start..start + length).step_by(self.page_size) {
@@ -114,5 +131,3 @@ impl Drop for Mapping {
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
     }
 }
-
-const HUGE_PAGE: usize = 2 << 20;

@@ -9,6 +9,7 @@
 //! by `copy`, for which races are defined, and words are accessed as atomics.
 #![allow(unsafe_code, reason = "copies to and from its own pages")]
 
+pub(crate) mod aligned_mapping;
 pub(crate) mod copy;
 mod limits;
 mod mapping;
@@ -187,11 +188,13 @@ impl Memory {
 
     /// Faults in every page now, on `threads` threads, so that no operation waits for a page fault
     /// later. Calls `progress` with the number of bytes so far, up to [`Memory::len`].
-    pub fn prefault(&self, threads: usize, progress: impl FnMut(usize)) -> Result<(), Error> {
+    ///
+    /// Where the kernel can, plain pages become huge ones. Returns how many bytes are in huge pages: none in private memory.
+    pub fn prefault(&self, threads: usize, progress: impl FnMut(usize)) -> Result<usize, Error> {
         match &*self.backing {
             Backing::Pages(mapping) => prefault::run(mapping, self.length, threads, progress),
             // Their owner has initialized them.
-            Backing::Private(_) => Ok(()),
+            Backing::Private(_) => Ok(0),
         }
     }
 

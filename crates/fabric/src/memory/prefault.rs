@@ -8,13 +8,13 @@ use super::mapping::Mapping;
 use super::size;
 use crate::error::{Error, ErrorKind};
 
-/// Populates the mapping in chunks; calls `progress` with the sum, at most `length`.
+/// Populates the mapping in chunks; calls `progress` with the sum, at most `length`. Returns the number of bytes in huge pages.
 pub(super) fn run(
     mapping: &Mapping,
     length: usize,
     threads: usize,
     mut progress: impl FnMut(usize),
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     let next = AtomicUsize::new(0);
     let (report, reports) = channel();
     let threads = threads.clamp(1, mapping.length().div_ceil(CHUNK_BYTES));
@@ -23,7 +23,8 @@ pub(super) fn run(
             let (next, report) = (&next, report.clone());
             scope.spawn(move || {
                 while let Some((start, chunk)) = take(next, mapping.length()) {
-                    let done = mapping.populate(start, chunk).map(|()| chunk);
+                    let populated = mapping.populate(start, chunk);
+                    let done = populated.map(|()| (chunk, mapping.collapse(start, chunk)));
                     if done.is_err() {
                         // The other threads skip the rest.
                         next.store(mapping.length(), Ordering::Relaxed);
@@ -34,12 +35,13 @@ pub(super) fn run(
             });
         }
         drop(report);
-        let mut sum = 0;
+        let (mut sum, mut huge) = (0, 0);
         for done in &reports {
-            sum += done.map_err(|error| explain(&error, sum, length))?;
+            let (chunk, in_huge_pages) = done.map_err(|error| explain(&error, sum, length))?;
+            (sum, huge) = (sum + chunk, huge + in_huge_pages);
             progress(sum.min(length));
         }
-        Ok(())
+        Ok(huge)
     })
 }
 

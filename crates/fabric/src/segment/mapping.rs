@@ -7,14 +7,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::ptr::{NonNull, null_mut};
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
 
 use rustix::fs::{SealFlags, fcntl_get_seals, fstat};
-use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+use rustix::mm::{ProtFlags, munmap};
 
 use super::control_block::{GrantId, PeerControlBlock};
+use crate::memory::aligned_mapping::map_shared;
 use crate::memory::copy::copy;
 use crate::region::Slice;
 
@@ -32,8 +33,7 @@ unsafe impl Sync for MappedPages {}
 
 impl MappedPages {
     pub(crate) fn map(file: impl AsFd, length: usize, rights: ProtFlags) -> io::Result<Self> {
-        // SAFETY: the kernel chooses the address, so no mapping is replaced.
-        let address = unsafe { mmap(null_mut(), length, rights, MapFlags::SHARED, file, 0) }?;
+        let address = map_shared(file, length, rights)?;
         let address = NonNull::new(address.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(MappedPages { address, length })
     }

@@ -44,7 +44,7 @@ pub(crate) struct ServeArgs {
     #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     memory_mb: Option<u32>,
 
-    /// Prefault the pool at start, instead of allocating pages on first use
+    /// Prefault the pool at start, in huge pages where possible, instead of allocating pages on first use
     #[arg(long)]
     pub(super) prefault: bool,
 

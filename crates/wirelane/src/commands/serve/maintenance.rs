@@ -57,7 +57,9 @@ pub(super) fn prefault(engine: &Engine) {
     let pool = engine.pool().clone();
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let work = move || match pool.prefault(threads, |_| ()) {
-        Ok(()) => tracing::info!(bytes = pool.len(), "the pool is prefaulted"),
+        Ok(huge) => {
+            tracing::info!(bytes = pool.len(), in_huge_pages = huge, "the pool is prefaulted");
+        }
         Err(error) => tracing::warn!(%error, "the pool is not prefaulted"),
     };
     let thread = std::thread::Builder::new().name("wirelane-prefault".to_owned()).spawn(work);
