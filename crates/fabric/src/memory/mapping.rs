@@ -92,19 +92,27 @@ impl Mapping {
     }
 
     /// Replaces the plain pages of this range by huge ones, where they are complete and not pinned by a device; returns the number
-    /// of its bytes in huge pages. Other processes that map the file get them too.
+    /// of its bytes in huge pages. Other processes that map the file get them too. After a few failures it tries no more: each costs
+    /// all CPUs some time, and a device pins all pages or none.
     pub(super) fn collapse(&self, start: usize, length: usize) -> usize {
         if self.page_size >= HUGE_PAGE {
             return length;
         }
         let whole = length - length % HUGE_PAGE;
-        let huge = (start..start + whole).step_by(HUGE_PAGE).filter(|at| {
+        let (mut huge, mut failures) = (0, 0);
+        for at in (start..start + whole).step_by(HUGE_PAGE) {
             // SAFETY: the range is within the mapping: `prefault` splits `length()`.
-            let from = unsafe { self.address.add(*at).as_ptr() };
+            let from = unsafe { self.address.add(at).as_ptr() };
             // SAFETY: `from` and the huge page after it are within the mapping; collapsing changes no byte.
-            unsafe { libc::madvise(from.cast(), HUGE_PAGE, libc::MADV_COLLAPSE) == 0 }
-        });
-        huge.count() * HUGE_PAGE
+            match unsafe { libc::madvise(from.cast(), HUGE_PAGE, libc::MADV_COLLAPSE) } {
+                0 => huge += HUGE_PAGE,
+                _ => failures += 1,
+            }
+            if failures >= MAX_COLLAPSE_FAILURES {
+                break;
+            }
+        }
+        huge
     }
 
     /// Atomically adds zero to a word of every page, which faults it in and cannot undo a concurrent write.
@@ -131,3 +139,6 @@ impl Drop for Mapping {
         let _ = unsafe { munmap(self.address.as_ptr().cast(), self.length) };
     }
 }
+
+/// Failures to collapse pages of one range.
+const MAX_COLLAPSE_FAILURES: usize = 4;

@@ -414,6 +414,17 @@ mod tests {
     }
 
     #[test]
+    fn prefaulting_memory_in_use_keeps_its_bytes() {
+        let memory = Memory::allocate(70 * MIB + 5, Pages::Plain).unwrap();
+        let places = [0, 2 * MIB - 8, 2 * MIB, 63 * MIB, 64 * MIB, 70 * MIB - 8];
+        places.iter().for_each(|at| memory.store(*at, *at as u64 + 1));
+        let huge = memory.prefault(2, |_| ()).unwrap();
+        assert!(huge <= 70 * MIB && huge.is_multiple_of(2 * MIB), "{huge}");
+        assert!(places.iter().all(|at| memory.load(*at) == *at as u64 + 1));
+        assert_eq!(memory.load(MIB), 0);
+    }
+
+    #[test]
     fn more_than_the_available_memory_is_refused_with_the_limits_name() {
         let error = Memory::allocate(1 << 50, Pages::Auto).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Full);

@@ -1,9 +1,10 @@
 //! Faulting in pages on several threads.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 
+use super::aligned_mapping::HUGE_PAGE;
 use super::mapping::Mapping;
 use super::size;
 use crate::error::{Error, ErrorKind};
@@ -16,15 +17,21 @@ pub(super) fn run(
     mut progress: impl FnMut(usize),
 ) -> Result<usize, Error> {
     let next = AtomicUsize::new(0);
+    // Until a whole chunk stays in plain pages.
+    let collapses = AtomicBool::new(true);
     let (report, reports) = channel();
     let threads = threads.clamp(1, mapping.length().div_ceil(CHUNK_BYTES));
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            let (next, report) = (&next, report.clone());
+            let (next, collapses, report) = (&next, &collapses, report.clone());
             scope.spawn(move || {
                 while let Some((start, chunk)) = take(next, mapping.length()) {
-                    let populated = mapping.populate(start, chunk);
-                    let done = populated.map(|()| (chunk, mapping.collapse(start, chunk)));
+                    let done = mapping.populate(start, chunk).map(|()| {
+                        let tries = collapses.load(Ordering::Relaxed);
+                        let huge = if tries { mapping.collapse(start, chunk) } else { 0 };
+                        collapses.fetch_and(huge > 0 || chunk < HUGE_PAGE, Ordering::Relaxed);
+                        (chunk, huge)
+                    });
                     if done.is_err() {
                         // The other threads skip the rest.
                         next.store(mapping.length(), Ordering::Relaxed);
